@@ -1,7 +1,6 @@
 """browse: a disk in a terminal.
 
-What is on the screen is worked out by modules that know no screen: where the batches of a log are
-(`outline.py`), what is shown of one (`batch_content.py`), what is looked for (`hunting.py`), which
-command line gives the same (`command_line.py`). The widgets are in `screen/`; only they import
-Textual.
+Modules that do not depend on a screen compute what it shows: where the batches of a log are
+(`outline.py`), the content of a batch (`batch_content.py`), a search (`hunting.py`), the equivalent
+command line (`command_line.py`). The widgets are in `screen/`; only they import Textual.
 """

@@ -1,5 +1,5 @@
-"""What is shown of one batch: its records in lines, the fields of one with their bytes, what a
-record says, and the record as JSON."""
+"""The content of one batch: its records as lines, the fields of one with their bytes, the decoded
+record, and the record as JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kfmt_cli.rows.anatomy import AnatomyLine, lines_of
 from kfmt_cli.rows.section import HEADER_NAMES, Object, Section, objects
 from kfmt_cli.topics.decoder import Decoder
 
-MOST_NODES = 400  # of one selection, whose fields are listed
+MOST_NODES = 400  # per selection, whose fields are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class ShownPart:
     title: str
     data: bytes
     base: int
-    """The number of the first byte: in the file, or 0 where it was decompressed."""
+    """The position of the first byte in the file, or 0 if the bytes were decompressed."""
     codec: str
-    """What it was compressed with, empty for bytes of the file."""
+    """The codec they were compressed with, empty for bytes of the file."""
     lines: tuple[AnatomyLine, ...]
 
 
 class BatchContent:
-    """A batch that is looked at."""
+    """The selected batch."""
 
     def __init__(
         self, file: Input, block: Block, i: int, decoder: Decoder | None, limit: Limit | None = None
@@ -73,7 +73,7 @@ class BatchContent:
 
     @property
     def n_records(self) -> int:
-        """How many of its records can be read."""
+        """The number of readable records."""
         return 0 if self._section is None else len(self._section)
 
     def offset(self, record: int) -> int:
@@ -82,7 +82,7 @@ class BatchContent:
         return int(self._section.table["offset"][record])
 
     def record_of(self, offset: int) -> int:
-        """The number of the record with an offset, or of the first one after it."""
+        """The index of the record with an offset, or of the first record after it."""
         if self._section is None:
             return 0
         later = (self._section.table["offset"] >= offset).nonzero()[0]
@@ -91,14 +91,14 @@ class BatchContent:
     # Lines.
 
     def heading(self, width: int) -> str:
-        """The line above the records."""
+        """The table heading above the records."""
         section = self._section
         if section is None or not len(section):
             return ""
         return heading(record_table.columns_of(section, "auto", width), COLOUR).rstrip("\n")
 
     def lines(self, first: int, last: int, width: int) -> list[str]:
-        """Records first..last-1 as `kfmt dump --records` shows them on a screen of a width."""
+        """Records first..last-1 as `kfmt dump --records` shows them on a screen of this width."""
         section = self._section
         last = min(last, self.n_records)
         if section is None or first >= last:
@@ -113,7 +113,7 @@ class BatchContent:
     # Fields and bytes.
 
     def anatomy(self, record: int | None) -> list[ShownPart]:
-        """The header of the batch with its bytes, or one of its records with the bytes of all."""
+        """The batch header with its bytes, or one record with the bytes of all records."""
         parts = list(self._parts(record))
         if record is None:
             return parts[:1]
@@ -130,7 +130,7 @@ class BatchContent:
             if record is None:
                 return
 
-    # What a record says.
+    # The content of a record.
 
     def json(self, record: int) -> str:
         """A record as an object of the JSON contract."""
@@ -146,8 +146,8 @@ class BatchContent:
         return section, next(objects(row))
 
     def said(self, record: int) -> list[tuple[str, str]]:
-        """What a record says, as names and texts of several lines: what was decoded where that is
-        so, the stored text otherwise."""
+        """A record's content as pairs of name and text, which may have several lines; decoded if
+        possible, otherwise as stored."""
         _, row = self._plain(record)
         shown = [("offset", str(row["offset"]))]
         time = row.get("timestamp")
@@ -177,7 +177,7 @@ def _is_record(node: Node) -> bool:
 
 
 def _of_record(lines: tuple[AnatomyLine, ...]) -> tuple[AnatomyLine, ...]:
-    """The fields of the record, without those of the batch's header."""
+    """The fields of the record, without the fields of the batch header."""
     for i, line in enumerate(lines):
         if line.path[0].startswith("record "):
             return lines[i:]
@@ -185,7 +185,7 @@ def _of_record(lines: tuple[AnatomyLine, ...]) -> tuple[AnatomyLine, ...]:
 
 
 def _payload(row: Object, name: str) -> str:
-    """A stored key or value, laid out where it is JSON."""
+    """A stored key or value, indented if it is JSON."""
     text = row[name]
     if text is None:
         return (

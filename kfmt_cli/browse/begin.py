@@ -1,4 +1,4 @@
-"""The way in: what is browsed, on a terminal or as a picture of the first screen."""
+"""Start the browser on a terminal, or draw its first screen as a picture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kfmt_cli.browse.screen.app import BrowserApp
     from kfmt_cli.topics.payloads import Payloads
 
-SIZE = 80, 24  # where there is no terminal
+SIZE = 80, 24  # without a terminal
 Press = Callable[[Any], Awaitable[None]]
 
 
@@ -29,7 +29,7 @@ def session_of(
     decoding: tuple[str, ...] = (),
     limit: Limit | None = None,
 ) -> Session:
-    """What is browsed; raises InputError where nothing can be, and UsageError."""
+    """The session for some paths; raises InputError if they have no Kafka files, and UsageError."""
     troubles: list[str] = []
     top = disk_of(paths, troubles.append)
     if not top.children and top.file is None:
@@ -64,7 +64,7 @@ def browse_paths(
 
 
 async def first_screen(app: BrowserApp, size: tuple[int, int]) -> str:
-    """What is on the screen when all that was begun is done."""
+    """The text of the screen once all work in progress is done."""
     async with app.run_test(size=size) as pilot:
         await settled(app, pilot)
         return screen_text(app)
@@ -72,7 +72,7 @@ async def first_screen(app: BrowserApp, size: tuple[int, int]) -> str:
 
 async def settled(app: BrowserApp, pilot: Any) -> None:
     """Wait until no thread is at work and everything is drawn."""
-    calm = 0  # times that nothing was at work: what a thread has told may put another one to work
+    calm = 0  # times in a row that no worker was running: a finished one may start another
     while calm < 2:
         await pilot.pause()
         calm += 1
@@ -82,7 +82,7 @@ async def settled(app: BrowserApp, pilot: Any) -> None:
 
 
 def screen_text(app: BrowserApp) -> str:
-    """The characters of the screen."""
+    """The text on the screen."""
     lines = app.screen._compositor.render_strips()
     return "".join(f"{line.text.rstrip()}\n" for line in lines)
 
@@ -90,7 +90,7 @@ def screen_text(app: BrowserApp) -> str:
 async def picture(
     paths: Sequence[str], keys: Sequence[str], size: tuple[int, int], theme: str = "dark"
 ) -> str:
-    """A screen as SVG, after some keys were pressed."""
+    """The screen as SVG, after some key presses."""
     from kfmt_cli.browse.screen.app import BrowserApp
 
     app = BrowserApp(session_of(tuple(paths)), theme=theme)

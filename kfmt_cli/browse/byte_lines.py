@@ -1,4 +1,4 @@
-"""Bytes and fields as lines, each field in the colour that its bytes have."""
+"""Bytes and fields as lines, each field in the colour of its bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kfmt_cli.rows.anatomy import AnatomyLine
 RICH_STYLES = {"offset": "cyan", "flag": "magenta", "good": "green", "warn": "yellow"}
 BAD = "bold red"
 PLACE, GAPS = 8, 3
-MOST_VALUE = 4000  # characters of a value
+MOST_VALUE = 4000  # characters per value
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class FieldRow:
 
 
 def field_rows(parts: list[ShownPart]) -> list[FieldRow]:
-    """The fields of some parts; those with bytes have colours one after the other."""
+    """The fields of some parts; fields with bytes cycle through the colours."""
     rows = []
     n = 0
     for i, part in enumerate(parts):
@@ -46,7 +46,7 @@ def field_rows(parts: list[ShownPart]) -> list[FieldRow]:
 
 
 def field_text(row: FieldRow) -> Text:
-    """A field: name, value and meaning."""
+    """A field's text: name, value and meaning."""
     line = row.line
     name = f"{line.path[-2]} {line.name}" if line.name.isdigit() else line.name
     words = f" {'  ' * (len(line.path) - 1)}{safe(name)}"
@@ -61,13 +61,13 @@ def field_text(row: FieldRow) -> Text:
 
 @dataclass(slots=True)
 class ByteLines:
-    """The bytes of a part, a line for some of them."""
+    """The bytes of a part, `per_line` bytes per line."""
 
     part: ShownPart
     rows: list[FieldRow]
     per_line: int = NARROW
     selected: AnatomyLine | None = None
-    """The field whose bytes are marked."""
+    """The field whose bytes are highlighted."""
     _starts: list[int] = field(default_factory=list)
     _spans: list[tuple[int, int, str]] = field(default_factory=list)
 
@@ -80,19 +80,19 @@ class ByteLines:
 
     @property
     def n_lines(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         return -(-len(self.part.data) // self.per_line)
 
     @property
     def heading(self) -> str:
-        """The line above them."""
+        """The heading above the bytes."""
         size = grouped(len(self.part.data))
         if self.part.codec:
             return f" {size} bytes decompressed with {self.part.codec}, counted from 0"
         return f" {size} bytes from byte {grouped(self.part.base)} of the file"
 
     def line_of(self, position: int) -> int:
-        """The line that has a byte of the buffer."""
+        """The line that contains a byte of the buffer."""
         return position // self.per_line
 
     def lines(self, first: int, last: int) -> list[Text]:
@@ -130,6 +130,6 @@ class ByteLines:
 
 
 def bytes_per_line(width: int) -> int:
-    """How many bytes a line of a width has room for."""
+    """The number of bytes that fit in a line of this width."""
     sizes = (WIDE, NARROW, NARROW // 2)
     return next((size for size in sizes if width >= PLACE + GAPS + 4 * size), sizes[-1])

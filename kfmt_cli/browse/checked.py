@@ -1,4 +1,4 @@
-"""What is wrong with a partition, found by the code of `kfmt check`."""
+"""The findings for a partition, from the code of `kfmt check`."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from kfmt_cli.render.sinks.silent import Silent
 from kfmt_cli.render.sinks.sink import Out
 from kfmt_cli.render.style import PLAIN, safe
 
-MOST_TOGETHER = 250  # partitions that are checked in one go,
-MOST_BYTES = 256 << 20  # and bytes of them
-_ORDER = list(Severity)  # the worst first
+MOST_TOGETHER = 250  # partitions checked in one run,
+MOST_BYTES = 256 << 20  # and their bytes
+_ORDER = list(Severity)  # the most severe first
 
 
 @dataclass(frozen=True, slots=True)
 class FoundInPartition:
-    """What came of checking a partition."""
+    """The result of checking a partition."""
 
     findings: tuple[Finding, ...] = ()
-    """The worst first, then in the order of files and bytes."""
+    """The most severe first, then in the order of files and bytes."""
     trouble: str = ""
     """Why it could not be checked."""
 
     @property
     def mark(self) -> tuple[str, str]:
-        """The mark in the tree, and the style of its colour."""
+        """The mark in the tree, and its style."""
         if self.trouble:
             return "unread", "bad"
         return mark_of(self.findings) or ("✓", "good")
@@ -44,7 +44,7 @@ _SIGNS = ((Severity.ERROR, "✗", "bad"), (Severity.WARNING, "!", "warn"))
 
 
 def mark_of(findings: Collection[Finding]) -> tuple[str, str] | None:
-    """The mark of what these are about, and its style; None where nobody has to look."""
+    """The mark for some findings, and its style; None if none of them is an error or a warning."""
     for severity, sign, style in _SIGNS:
         if number := sum(finding.code.severity is severity for finding in findings):
             return f"{sign}{number}", style
@@ -63,7 +63,7 @@ class _FindingSink(Silent):
 
 
 def checked(paths: tuple[str, ...], stop: Callable[[], bool]) -> FoundInPartition | None:
-    """Check what lies at some paths; None when nobody waits any more, as `stop` says."""
+    """Check some paths; None once `stop` returns True."""
     try:
         sink, run = _run_check(paths, stop)
     except OutputClosed:
@@ -79,14 +79,14 @@ def checked(paths: tuple[str, ...], stop: Callable[[], bool]) -> FoundInPartitio
 def checked_together(
     nodes: Sequence[DiskNode], stop: Callable[[], bool]
 ) -> list[FoundInPartition] | None:
-    """Check some partitions in one go, which is faster; None when nobody waits any more."""
+    """Check several partitions in one run, which is faster; None once `stop` returns True."""
     try:
         sink, run = _run_check(tuple(path for node in nodes for path in node.paths), stop)
     except OutputClosed:
         return None
     except KfmtError:
         run = None
-    if run is None or run.summary.unread:  # which of them that is about, each says by itself
+    if run is None or run.summary.unread:  # check each one alone to see which of them failed
         found = []
         for node in nodes:
             one = checked(node.paths, stop)
@@ -105,7 +105,7 @@ def checked_together(
 
 
 def _run_check(paths: tuple[str, ...], stop: Callable[[], bool]) -> tuple[_FindingSink, Run]:
-    """Run `check`; raises OutputClosed when nobody waits any more, and UsageError."""
+    """Run `check`; raises OutputClosed once `stop` returns True, and UsageError."""
     host = TextHost(theme=PLAIN, err_theme=PLAIN, stop=stop)
     sink = _FindingSink(host)
     run = Run(host, sink, CHECK_RESULT)
@@ -118,7 +118,7 @@ def _run_check(paths: tuple[str, ...], stop: Callable[[], bool]) -> tuple[_Findi
 
 
 def batches_of(nodes: Iterable[DiskNode]) -> Iterator[list[DiskNode]]:
-    """Partitions in groups that are checked together, so that something is known soon."""
+    """Groups of partitions to check together, small enough that first results appear soon."""
     group: list[DiskNode] = []
     size = 0
     for node in nodes:
@@ -136,6 +136,6 @@ def _in_order(found: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _place(finding: Finding) -> tuple[int, bool, str, int]:
-    """The worst first, and what is in a file before what is about one."""
+    """Sort key: the most severe first, findings within a file before findings about the file."""
     severity = _ORDER.index(finding.code.severity)
     return severity, finding.position is None, finding.file, finding.position or 0

@@ -1,4 +1,4 @@
-"""The command line that gives what is on the screen."""
+"""The command line equivalent to the screen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kfmt_cli.render.style import shell_quoted
 
 
 class ViewKind(enum.Enum):
-    """What is looked at."""
+    """The kind of content on the screen."""
 
     FILE = "a file that is not a log"
     BATCHES = "the batches of a log"
@@ -25,30 +25,30 @@ class ViewKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ViewState:
-    """What is on the screen."""
+    """The state of the screen."""
 
     shown: ViewKind
     name: str = ""
     """The file, as commands take it."""
     first_offset: int | None = None
-    """The first of the batches or records that are shown; None where offsets do not say it."""
+    """The first offset of the batches or records shown; None if offsets cannot express them."""
     last_offset: int | None = None
     position: int | None = None
-    """The byte where the selected batch begins."""
+    """The byte at which the selected batch begins."""
     offset: int | None = None
-    """That of the selected record; None where the header of the batch is selected."""
+    """The offset of the selected record; None if the batch header is selected."""
     wanted: WantedBatches = field(default_factory=WantedBatches)
     sought: SoughtText | None = None
     command: tuple[str, ...] = ()
-    """Of a view: the command, after `kfmt`."""
+    """The command of a view, after `kfmt`."""
     code: str = ""
-    """Of a finding."""
+    """The code of a finding."""
     decoding: tuple[str, ...] = ()
-    """Options that say how keys and values are read."""
+    """The options that decode keys and values."""
 
 
 def command_of(state: ViewState) -> list[str]:
-    """The arguments of kfmt that give the same, or the first part of it; raises UsageError."""
+    """The arguments of the equivalent kfmt command, or of its first part; raises UsageError."""
     shown = state.shown
     if shown is ViewKind.VIEW:
         return list(state.command)
@@ -71,7 +71,7 @@ def command_of(state: ViewState) -> list[str]:
 
 
 def command_text(state: ViewState) -> str:
-    """The same as it is typed in a shell."""
+    """The equivalent command as typed in a shell."""
     if state.shown is ViewKind.HITS and state.sought is not None:
         calls = (["kfmt", "find", state.name, *option] for option in state.sought.options)
         return "; ".join(" ".join(map(shell_quoted, call)) for call in calls)
@@ -95,7 +95,7 @@ def _range(state: ViewState) -> list[str]:
 
 
 def _jq(wanted: WantedBatches) -> str:
-    """What no option of a command says, as a condition of jq's."""
+    """A jq condition for the filters that no option of kfmt covers."""
     said = []
     if wanted.codec is not None:
         said.append(f'.attributes.compression=="{wanted.codec}"')

@@ -15,11 +15,11 @@ from kfmt_cli.disk.names import mark_of, place_of
 from kfmt_cli.disk.targets import GivenPath, targets
 from kfmt_cli.disk.tree import Folder, is_segment, printable, size_of
 
-SHORT_NAME = 6  # digits of a segment's name that are shown at least
+SHORT_NAME = 6  # least digits shown of a segment name
 
 
 class NodeKind(enum.Enum):
-    """What a node is."""
+    """The kind of a node."""
 
     TOP = "all inputs"
     DIRECTORY = "log directory"
@@ -35,9 +35,9 @@ class DiskNode:
     kind: NodeKind
     label: str
     path: str
-    """The path to open it by; of a topic, the directory in which its partitions are."""
+    """The path to open it by; for a topic, the directory of its partitions."""
     name: str
-    """The path as it is shown, and as commands take it."""
+    """The path as shown, and as commands take it."""
     children: list[DiskNode] = field(default_factory=list)
     file: Input | None = None
     folder: Folder | None = None
@@ -51,25 +51,25 @@ class DiskNode:
 
     @property
     def is_log(self) -> bool:
-        """Whether it is a file with batches."""
+        """Whether this is a file with batches."""
         return self.file is not None and self.file.kind.read is None
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
-        """What commands are called with."""
+        """The paths to call commands with."""
         if self.kind in (NodeKind.TOP, NodeKind.TOPIC):
             return tuple(path for child in self.children for path in child.paths)
         return (self.path,)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The same as people type it."""
+        """The same paths as a user types them."""
         if self.kind in (NodeKind.TOP, NodeKind.TOPIC):
             return tuple(name for child in self.children for name in child.names)
         return (self.name,)
 
     def partitions(self) -> Iterable[DiskNode]:
-        """The partitions at it and below it."""
+        """The partitions at and under this node."""
         if self.kind is NodeKind.PARTITION:
             yield self
         for child in self.children:
@@ -81,8 +81,8 @@ class DiskNode:
 
 
 def disk_of(paths: tuple[str, ...], complain: Callable[[str], None]) -> DiskNode:
-    """The tree of what lies at some paths. complain: is told what cannot be read. Raises
-    UsageError."""
+    """The tree of the files at some paths; raises UsageError. complain: receives unreadable
+    paths."""
     found = [_given(target) for target in targets(paths, complain)]
     if len(found) == 1:
         return found[0]
@@ -90,7 +90,7 @@ def disk_of(paths: tuple[str, ...], complain: Callable[[str], None]) -> DiskNode
 
 
 def _given(target: GivenPath) -> DiskNode:
-    """What lies at a path."""
+    """The tree of one given path."""
     shown = printable(target.path)
     if target.file is not None:
         return file_node(target.file, whole_name=True)
@@ -118,7 +118,7 @@ def _given(target: GivenPath) -> DiskNode:
 
 
 def _with_files(folders: list[Folder]) -> set[str]:
-    """The directories that are no partitions but have files of a broker's."""
+    """The directories that are not partitions but have broker files."""
     return {
         str(Path(folder.path)) for folder in folders if folder.files and not _is_partition(folder)
     }
@@ -168,14 +168,14 @@ def _files(folder: Folder | None) -> list[DiskNode]:
 
 
 def file_node(file: Input, *, whole_name: bool = False) -> DiskNode:
-    """A file."""
+    """The node of a file."""
     name = printable(Path(file.path).name)
     label = printable(file.name) if whole_name else _short(name)
     return DiskNode(NodeKind.FILE, label, file.path, file.name, file=file)
 
 
 def _short(name: str) -> str:
-    """The name of a segment's file without most of its zeros."""
+    """A segment file's name without most of its leading zeros."""
     digits = name[:20]
     if len(name) > 20 and digits.isdigit():
         kept = digits.lstrip("0") or "0"

@@ -1,4 +1,4 @@
-"""The page of help: keys, marks, and what each view answers."""
+"""The help page: keys, marks, and the question that each view answers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from rich.text import Text
 
 from kfmt_cli.browse.keys import KEYS, MARKS, MOVES
 
-INDENT = 16  # columns before what a key does
+INDENT = 16  # columns before the description of a key
 
 
 def help_lines(width: int) -> list[Text]:
-    """The page, on a screen of a width."""
+    """The help page on a screen of this width."""
     lines = [Text(""), Text(" Keys", style="bold")]
     lines += [_row(shown, doc, 12) for shown, doc in MOVES]
     lines += [_row(key.shown, key.doc, 12) for key in KEYS]
@@ -31,7 +31,7 @@ def help_lines(width: int) -> list[Text]:
 
 
 def _wrapped(line: Text, width: int, room: int) -> list[Text]:
-    """A line in pieces: the first as wide as the screen, the others with room for a margin."""
+    """The pieces of a line: the first as wide as the screen, the others with room for a margin."""
     at = line.plain.rfind(" ", 0, width + 1)
     if at <= INDENT:
         return [line]

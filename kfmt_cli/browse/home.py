@@ -1,4 +1,4 @@
-"""What is said of a directory: what is in it, what was found, and what can be asked."""
+"""The page of a directory: its contents, its findings, and the views to choose from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search in the keys and values of a log: in the bytes as they are where no batch is compressed."""
+"""Search in a log's keys and values, directly in the file if no batch is compressed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ MOST_HITS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SoughtText:
-    """What is searched for."""
+    """A search term."""
 
     words: str
-    """As it was typed."""
+    """The text as typed."""
     kind: str = TEXT
     """`TEXT`, `REGEX` or `HEX`."""
     field: str = BOTH
@@ -35,7 +35,7 @@ class SoughtText:
 
     @property
     def pattern(self) -> re.Pattern[bytes]:
-        """What is found in the bytes; raises UsageError."""
+        """The pattern to search the bytes for; raises UsageError."""
         try:
             if self.kind == REGEX:
                 return re.compile(os.fsencode(self.words), re.DOTALL)
@@ -45,7 +45,7 @@ class SoughtText:
 
     @property
     def literal(self) -> bytes | None:
-        """The bytes themselves, None for a regular expression; raises UsageError."""
+        """The literal bytes, None for a regular expression; raises UsageError."""
         if self.kind == REGEX:
             return None
         if self.kind == HEX:
@@ -59,13 +59,12 @@ class SoughtText:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Where it is looked for: `KEY`, `VALUE`, or each of them."""
+        """The fields to search: `KEY`, `VALUE`, or both."""
         return (KEY, VALUE) if self.field == BOTH else (self.field,)
 
     @property
     def options(self) -> list[tuple[str, str]]:
-        """The options of `kfmt find` that look for the same, each with its value and for a call of
-        its own; raises UsageError."""
+        """The equivalent `kfmt find` options and values, one per call; raises UsageError."""
         literal = self.literal or b""
         if self.kind == REGEX:
             said = self.words
@@ -85,7 +84,7 @@ def _is_plain(literal: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A record in which it was found."""
+    """A matching record."""
 
     batch_position: int
     offset: int
@@ -95,7 +94,7 @@ class Hit:
 
 @dataclass(slots=True)
 class Hunt:
-    """A search of one log, from a byte on to its end. It runs on a thread of its own."""
+    """A search of one log, starting at a byte. It runs on its own thread."""
 
     outline: Outline
     sought: SoughtText
@@ -103,12 +102,12 @@ class Hunt:
     stop: Callable[[], bool] = lambda: False
     limit: Limit | None = None
     done: int = 0
-    """Bytes that were looked at."""
+    """Bytes searched."""
     end: int | None = None
-    """The byte whose batch is the first that is not looked at; None for the end of the log."""
+    """The first byte whose batch is not searched; None for the end of the log."""
 
     def hits(self) -> Iterator[Hit]:
-        """The records in which it is found, in order; raises InputError, UsageError."""
+        """The matching records, in order; raises InputError, UsageError."""
         pattern, literal = self.sought.pattern, self.sought.literal
         matches = {KEY: Match(key=pattern), VALUE: Match(value=pattern)}
         wanted = [Selection(match=matches[field]) for field in self.sought.fields]
@@ -124,7 +123,7 @@ class Hunt:
             source.close()
 
     def _anchors(self) -> Iterator[Anchor]:
-        """The blocks from the start on, with those that are still to be outlined."""
+        """The blocks from the start onward; outlines the log further as needed."""
         outline, i = self.outline, 0
         while not self.stop():
             if i < len(outline.anchors):
@@ -162,7 +161,7 @@ class Hunt:
 def _occurs(
     source: Source, anchor: Anchor, literal: bytes | None, pattern: re.Pattern[bytes]
 ) -> bool:
-    """Whether it is anywhere in the bytes of a block whose batches are not compressed."""
+    """Whether the pattern occurs anywhere in the bytes of an uncompressed block."""
     position = anchor.state.position
     length = anchor.end - position
     data = source.block(position, length, length)[:length]
@@ -170,7 +169,7 @@ def _occurs(
 
 
 def _near(block: Block, literal: bytes) -> Block:
-    """The block with the batches in whose bytes it is."""
+    """The block with only the batches that contain the literal."""
     places: list[int] = []
     at = block.data.find(literal)
     while at >= 0 and len(places) < 2 * len(block.batches):

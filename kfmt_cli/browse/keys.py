@@ -1,4 +1,4 @@
-"""The keys of the browser: its bindings, its help and docs/browse.md are made from this table."""
+"""The keys of the browser: the source of its bindings, its help and docs/browse.md."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ class KeyWords:
     """A key."""
 
     key: str
-    """As Textual names it."""
+    """Textual's name for the key."""
     shown: str
-    """As people name it."""
+    """The name shown to users."""
     action: str
     """The method of the application, without `action_`."""
     word: str
-    """In the line at the bottom."""
+    """The label in the footer."""
     doc: str
-    """In the help."""
+    """The description in the help."""
     in_footer: bool = False
 
 

@@ -1,8 +1,8 @@
-"""Where the batches of a log are, without holding them: an anchor for each block that was read.
+"""Where the batches of a log are, without storing them: an anchor for each block read.
 
-A log of a GiB has some 500 anchors. From one of them the reader gives the same block again, so that
-rows are read when they are looked at. The outline is made on a thread of its own while its rows are
-shown already, and made longer when the file grows.
+A log of 1 GiB has some 500 anchors. From an anchor the reader reads the same block again, so rows
+are read only when they are shown. A thread builds the outline while its rows are already shown, and
+extends it when the file grows.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from kfmt_cli.log.block import Block
 from kfmt_cli.log.open_log import open_log
 from kfmt_cli.log.reader import LogReader, ReadingState
 
-AHEAD = 32 << 20  # bytes of a file at a URL that are read before somebody looks at them
+AHEAD = 32 << 20  # bytes of a file at a URL to read ahead of the view
 FIRST_LOOK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A block of a log, by what it takes to read it again."""
+    """A block of a log, with the state needed to read it again."""
 
     state: ReadingState
     end: int
-    """The byte of the file after it."""
+    """The position of the first byte after it."""
     row: int
-    """The number of its first row."""
+    """The index of its first row."""
     n_rows: int
     last_offset: int
-    """The greatest of its batches; -1 without any."""
+    """The greatest last offset of its batches; -1 without batches."""
     max_time: int
-    """The greatest timestamp of its batches; -1 without any."""
+    """The greatest timestamp of its batches; -1 without batches."""
     is_plain: bool
-    """None of its batches is compressed, and all are of magic 2."""
+    """Whether no batch is compressed and all have magic 2."""
     is_sound: bool
-    """All checksums are right, and no bytes were passed over."""
+    """Whether all checksums match and no bytes were skipped."""
 
 
 class Outline:
-    """The anchors of a log. One thread makes it longer, any may ask."""
+    """The anchors of a log. One thread extends it, any thread may read it."""
 
     def __init__(self, file: Input, wanted: WantedBatches | None = None) -> None:
-        """Look at the front of a log; raises InputError where it is none."""
+        """Read the beginning of a log; raises InputError if the file is not a log."""
         self.file = file
         self.wanted = wanted or WantedBatches()
         self.anchors: list[Anchor] = []
@@ -59,7 +59,7 @@ class Outline:
         self.trouble = ""
         """Why reading ended early."""
         self.wanted_bytes: int | None = None
-        """How much of the file is to be outlined; None for all of it."""
+        """The number of bytes to outline; None for the whole file."""
         self._lock = threading.Lock()
         with open_log(file, read_ahead=False) as log:
             if log.size is None:
@@ -75,23 +75,23 @@ class Outline:
         self.grow(until=1)
 
     def source(self) -> Source:
-        """The file, open; raises InputError."""
+        """Open the file; raises InputError."""
         return open_source(self.file.path, self.file.name)
 
     @property
     def n_rows(self) -> int:
-        """How many rows are known."""
+        """The number of rows known."""
         anchors = self.anchors
         return anchors[-1].row + anchors[-1].n_rows if anchors else 0
 
     @property
     def n_batches(self) -> int:
-        """How many batches are known, listed or not."""
+        """The number of batches known, listed or not."""
         return self._state.n_batches
 
     @property
     def end(self) -> int:
-        """The byte up to which the log is outlined."""
+        """The byte at which the outline ends."""
         return self._state.position
 
     def grow(
@@ -100,8 +100,8 @@ class Outline:
         stop: Callable[[], bool] = lambda: False,
         tell: Callable[[], None] = lambda: None,
     ) -> None:
-        """Outline on, to the end of the file or to a byte. stop: whether nobody waits any more.
-        tell: is called after each block."""
+        """Extend the outline to the end of the file or to a byte. stop: returns True to cancel.
+        tell: called after each block."""
         with self._lock:
             try:
                 source = self.source()
@@ -124,7 +124,7 @@ class Outline:
                 source.close()
 
     def cut_words(self) -> str:
-        """Why the file cannot be followed: it is gone or shorter than it was; empty otherwise."""
+        """Why the file cannot be followed: it is missing or has shrunk; empty otherwise."""
         try:
             source = self.source()
         except InputError as error:
@@ -136,19 +136,19 @@ class Outline:
         return ""
 
     def follow(self) -> bool:
-        """Take in what was added to the file; whether there is more than before."""
+        """Outline what was appended to the file; returns whether the outline has changed."""
         before = self.n_rows, self.end
         with self._lock:
             kept = list(self.anchors)
             while kept and self._may_change(kept[-1]):
                 self._state = kept.pop().state
-            self.anchors = kept  # others may be looking at the list as it was
+            self.anchors = kept  # other threads may still read the old list
         self.is_whole, self.trouble = False, ""
         self.grow()
         return (self.n_rows, self.end) != before
 
     def _may_change(self, anchor: Anchor) -> bool:
-        """Whether the end of the file cuts off what is in a block."""
+        """Whether a damaged block reaches the end of the outline and may be completed later."""
         return not anchor.is_sound and anchor.end >= self.end
 
     def _anchor(self, block: Block, after: ReadingState) -> Anchor:
@@ -167,10 +167,10 @@ class Outline:
             bool(batches.crc_valid.all()) and not block.findings,
         )
 
-    # Which block.
+    # Finding blocks.
 
     def of_row(self, row: int) -> Anchor | None:
-        """The block that has a row."""
+        """The block that contains a row."""
         anchors = self.anchors
         i = bisect_right(anchors, row, key=lambda anchor: anchor.row) - 1
         while i >= 0 and not anchors[i].n_rows:
@@ -179,17 +179,17 @@ class Outline:
         return found if found is not None and row < found.row + found.n_rows else None
 
     def of_byte(self, position: int) -> Anchor | None:
-        """The block in which a byte of the file is."""
+        """The block that contains a byte of the file."""
         anchors = self.anchors
         i = bisect_right(anchors, position, key=lambda anchor: anchor.state.position) - 1
         return anchors[i] if i >= 0 and position < anchors[i].end else None
 
     def first(self, is_sought: Callable[[Anchor], bool]) -> Anchor | None:
-        """The first block of a kind."""
+        """The first block that satisfies a condition."""
         return next(filter(is_sought, list(self.anchors)), None)
 
     def block(self, anchor: Anchor) -> Block:
-        """A block, read again, with the batches that are listed; raises InputError."""
+        """Read a block again, with only the listed batches; raises InputError."""
         source = self.source()
         try:
             reader = LogReader(source, self._base_offset)

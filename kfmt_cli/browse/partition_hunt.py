@@ -1,5 +1,5 @@
-"""Search in a partition: from a batch of the open log on, in the logs after it, and then from the
-first log up to where it began."""
+"""Search in a partition: from a batch of the open log onward, through the later logs, then from the
+first log to the starting point."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from kfmt_cli.errors import InputError
 
 @dataclass(slots=True)
 class PartitionHunt:
-    """A search of all logs of a partition. It runs on a thread of its own."""
+    """A search of all logs of a partition. It runs on its own thread."""
 
     logs: Sequence[Input]
     """In the order of their base offsets."""
     outline: Outline
-    """Of the log that is open, which is one of them."""
+    """The outline of the open log, which is one of `logs`."""
     sought: SoughtText
     start: int = 0
-    """The byte of the open log that is looked at first."""
+    """The byte of the open log at which the search starts."""
     stop: Callable[[], bool] = lambda: False
     limit: Limit | None = None
     number: int = 0
-    """Which of the logs is looked at."""
+    """The index of the log being searched."""
     troubles: list[str] = field(default_factory=list)
     """Why some of the logs could not be read."""
     total: int = 0
-    """Bytes of all logs."""
+    """The size of all logs in bytes."""
     _before: int = 0
     _at: Hunt | None = None
 
@@ -41,11 +41,11 @@ class PartitionHunt:
 
     @property
     def done(self) -> int:
-        """Bytes that were looked at."""
+        """Bytes searched."""
         return self._before + (0 if self._at is None else self._at.done)
 
     def hits(self) -> Iterator[Hit]:
-        """The records in which it is found; raises UsageError."""
+        """The matching records; raises UsageError."""
         first = next(
             (i for i, log in enumerate(self.logs) if log.path == self.outline.file.path), 0
         )
@@ -56,7 +56,7 @@ class PartitionHunt:
             yield from self._in(first, 0, self.start)
 
     def _in(self, number: int, start: int, end: int | None) -> Iterator[Hit]:
-        """The hits in one log, from a byte on and up to one."""
+        """The hits in one log, from one byte up to another."""
         if self.stop():
             return
         self.number = number

@@ -1,5 +1,5 @@
-"""What is looked at: the node of the tree, its log, the batch, the record, what was found and
-searched for. It knows no screen."""
+"""The state of the browser: the selected tree node, its log, batch and record, findings and search
+hits. It does not depend on a screen."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ OFFSET, TIME, BYTE = "offset", "time", "byte"
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Where to go in a log."""
+    """A place in a log to go to."""
 
     kind: str
     """`OFFSET`, `TIME` or `BYTE`."""
     value: int
     record: int | None = None
-    """The offset of the record that is selected there."""
+    """The offset of the record to select there."""
 
 
 def goal_of(words: str) -> Goal:
-    """A place as it is typed: 700, b7702, 0x1e16, 2023-11-14T22:20, now-1h; raises UsageError."""
+    """A place as typed: 700, b7702, 0x1e16, 2023-11-14T22:20, now-1h; raises UsageError."""
     text = words.strip().lower().replace(" ", "")
     digits = text.removeprefix("byte").removeprefix("b")
     try:
@@ -59,9 +59,9 @@ class Session:
 
     top: DiskNode
     decoder: Decoder | None = None
-    """What reads keys and values, where that was asked for."""
+    """Decodes keys and values, if requested."""
     decoding: tuple[str, ...] = ()
-    """The options that said so."""
+    """The options that requested it."""
     topic: str | None = None
     limit: Limit = field(default_factory=Limit)
     node: DiskNode | None = None
@@ -69,21 +69,21 @@ class Session:
     content: BatchContent | None = None
     place: BatchPlace | None = None
     record: int | None = None
-    """The number of the selected record; None where the header of the batch is."""
+    """The index of the selected record; None if the batch header is selected."""
     wanted: WantedBatches = field(default_factory=WantedBatches)
     trouble: str = ""
-    """Why what was opened cannot be shown."""
+    """Why the opened node cannot be shown."""
     checked: dict[str, FoundInPartition] = field(default_factory=dict)
-    """What was found, by the partition's path."""
+    """The results of checks, by the partition's path."""
     finding: Finding | None = None
-    """The one that was gone to."""
+    """The finding last visited."""
     sought: SoughtText | None = None
     sought_in: DiskNode | None = None
-    """The partition, or the log by itself, that was searched."""
+    """The partition, or the log outside any partition, that was searched."""
     hits: list[Hit] = field(default_factory=list)
     hit_at: int = -1
     troubles: list[str] = field(default_factory=list)
-    """What could not be read of the paths."""
+    """Errors from reading the given paths."""
 
     def __post_init__(self) -> None:
         self._parents: dict[int, DiskNode] = {}
@@ -98,7 +98,7 @@ class Session:
             self._index(child)
 
     def partition_of(self, node: DiskNode) -> DiskNode:
-        """The partition that a node belongs to, or else the node itself."""
+        """The partition that a node belongs to, otherwise the node itself."""
         found: DiskNode | None = node
         while found is not None:
             if found.kind is NodeKind.PARTITION:
@@ -107,11 +107,11 @@ class Session:
         return node
 
     def parent_of(self, node: DiskNode) -> DiskNode | None:
-        """The node above one."""
+        """A node's parent."""
         return self._parents.get(id(node))
 
     def above(self, node: DiskNode) -> list[DiskNode]:
-        """The nodes above one, from the top."""
+        """A node's ancestors, from the top."""
         found: list[DiskNode] = []
         parent = self.parent_of(node)
         while parent is not None:
@@ -120,13 +120,13 @@ class Session:
         return found
 
     def file_named(self, name: str) -> DiskNode | None:
-        """The node of a file, by its name as findings have it."""
+        """The node of a file, by the name that findings use."""
         return self._by_name.get(name)
 
     # Opening.
 
     def open(self, node: DiskNode, width: int) -> None:
-        """Look at a log from its front; where it cannot be read, `trouble` says why."""
+        """Open a log; if it cannot be read, `trouble` says why."""
         self.node = node
         self.content = self.place = self.record = self.log = None
         self.trouble = ""
@@ -140,12 +140,11 @@ class Session:
             self.trouble = safe(str(error))
 
     def forget_hits(self) -> None:
-        """What was searched for does not count any more."""
+        """Forget the last search and its hits."""
         self.hits, self.hit_at, self.sought, self.sought_in = [], -1, None, None
 
     def later_log(self) -> DiskNode | None:
-        """The log after the one that is open, if a broker has begun one since; it is in the tree
-        then."""
+        """The log after the open one, if the broker has rolled since; adds it to the tree."""
         node = self.node
         if node is None or node.file is None or node.file.base_offset is None:
             return None
@@ -165,7 +164,7 @@ class Session:
         return made
 
     def select_batch(self, row: int) -> None:
-        """Look at the batch of a row."""
+        """Select the batch of a row."""
         log, node = self.log, self.node
         assert log is not None
         assert node is not None
@@ -181,7 +180,7 @@ class Session:
             self.trouble = safe(str(error))
 
     def row_of(self, goal: Goal) -> int | None:
-        """The row of what is gone to; None where the outline does not reach it yet."""
+        """The row of a place; None if the outline does not reach it yet."""
         assert self.log is not None
         if goal.kind == BYTE:
             return self.log.row_at(goal.value)
@@ -193,7 +192,7 @@ class Session:
 
     @property
     def all_findings(self) -> list[Finding]:
-        """Those of every partition that was checked, in the order of the tree."""
+        """The findings of every checked partition, in the order of the tree."""
         partitions = list(self.top.partitions()) or [self.top]
         return [
             finding
@@ -204,13 +203,13 @@ class Session:
 
     @property
     def gone_through(self) -> list[Finding]:
-        """Those that are gone through one by one: notes only where there is nothing else."""
+        """The findings to step through: notes only if there is nothing else."""
         every = self.all_findings
         worse = [finding for finding in every if finding.code.severity is not Severity.NOTE]
         return worse or every
 
     def next_finding(self, by: int) -> Finding | None:
-        """The next finding, or the one before; from the last on to the first."""
+        """The next or previous finding; wraps around at either end."""
         found = self.gone_through
         if not found:
             self.finding = None
@@ -223,7 +222,7 @@ class Session:
     # The command line.
 
     def state(self, shown: ViewKind, first: int = 0, last: int = 0) -> ViewState:
-        """What is on the screen: rows first..last-1 of the batches or the records."""
+        """The state of the screen: rows first..last-1 of the batches or the records."""
         node, place, content = self.node, self.place, self.content
         low = high = offset = None
         if shown is ViewKind.BATCHES and self.log is not None and last > first:
@@ -251,7 +250,7 @@ class Session:
         return self.decoding if self.topic is None else ("--topic", self.topic, *self.decoding)
 
     def _offsets(self, first: int, last: int) -> tuple[int | None, int | None]:
-        """The offsets of some rows of batches; None where they do not grow."""
+        """The offsets of some rows of batches; None if they do not increase."""
         assert self.log is not None
         try:
             front, end = self.log.place(first), self.log.place(last - 1)

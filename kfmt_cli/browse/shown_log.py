@@ -1,4 +1,4 @@
-"""A log as it is looked at: rows by their number, read from the file where the view is."""
+"""A log as shown: rows by number, read from the file when they become visible."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kfmt_cli.log.complete import batch_rows
 from kfmt_cli.render.sinks.sink import Head, Look
 from kfmt_cli.render.sinks.table_rows import BatchRows
 
-MOST_BLOCKS = 6  # that are held
+MOST_BLOCKS = 6  # kept in memory
 MOST_BATCHES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class BatchPlace:
-    """Where a batch of a log is."""
+    """The place of a batch in a log."""
 
     row: int
     number: int
@@ -35,7 +35,7 @@ class BatchPlace:
 
 
 class ShownLog:
-    """The rows of a log in a table of a width."""
+    """The rows of a log in a table of a given width."""
 
     def __init__(self, outline: Outline, width: int) -> None:
         self.outline = outline
@@ -45,7 +45,7 @@ class ShownLog:
         self.resize(width)
 
     def resize(self, width: int) -> None:
-        """Lay the table out for a width."""
+        """Fit the table to a width."""
         file = self.outline.file
         host = TextHost(width=width)
         head = Head(file.name, self.outline.size, file.base_offset)
@@ -57,12 +57,12 @@ class ShownLog:
             self.heading = bytes(next(pieces)).decode().rstrip("\n")
 
     def forget(self) -> None:
-        """Drop the blocks that are held, as the file has changed."""
+        """Drop the cached blocks, as the file has changed."""
         with self._lock:
             self._blocks.clear()
 
     def block(self, anchor: Anchor) -> Block:
-        """A block, held for the next time; raises InputError."""
+        """A block, cached; raises InputError."""
         key = anchor.state.position
         with self._lock:
             held = self._blocks.get(key)
@@ -77,7 +77,7 @@ class ShownLog:
         return block
 
     def find(self, row: int) -> tuple[Block, int]:
-        """The block with a row, and which of its batches that is; raises InputError."""
+        """The block that contains a row, and its batch's index in the block; raises InputError."""
         anchor = self.outline.of_row(row)
         block = None if anchor is None else self.block(anchor)
         if anchor is None or block is None or row - anchor.row >= len(block.batches):
@@ -85,7 +85,7 @@ class ShownLog:
         return block, row - anchor.row
 
     def lines(self, first: int, last: int) -> list[str]:
-        """Rows first..last-1, with escape sequences for their colours; raises InputError."""
+        """Rows first..last-1, coloured with escape sequences; raises InputError."""
         found: list[str] = []
         row = first
         while row < last:
@@ -107,7 +107,7 @@ class ShownLog:
         return "".join(bytes(piece).decode("utf-8", "replace") for piece in pieces)
 
     def place(self, row: int) -> BatchPlace:
-        """Where the batch of a row is; raises InputError."""
+        """The place of a row's batch; raises InputError."""
         block, i = self.find(row)
         batches = block.batches
         return BatchPlace(
@@ -120,21 +120,21 @@ class ShownLog:
             bool(batches.crc_valid[i]),
         )
 
-    # Which row has what is gone to; None where the outline does not reach that yet.
+    # Finding rows; None if the outline does not reach the place yet.
 
     def row_at(self, position: int) -> int | None:
-        """The row of the batch in which a byte is, or of the next one."""
+        """The row of the batch that contains a byte, or of the next one."""
         outline = self.outline
         if position >= outline.end:
             return max(outline.n_rows - 1, 0) if outline.is_whole else None
         return self._row_in(outline.of_byte(position), "end_position", position + 1)
 
     def row_of_offset(self, offset: int) -> int | None:
-        """The row of the first batch that ends at an offset or later."""
+        """The row of the first batch whose last offset is at least this offset."""
         return self._row_with("last_offset", offset)
 
     def row_of_time(self, timestamp: int) -> int | None:
-        """The row of the first batch with a timestamp that is not older than one."""
+        """The row of the first batch with this timestamp or a later one."""
         return self._row_with("max_time", timestamp)
 
     def _row_with(self, name: str, least: int) -> int | None:

@@ -1,5 +1,5 @@
-"""What a start does with what is selected: whether the broker comes up, what is lost, what to do,
-and what it makes of each directory. All of it is what `kfmt check` says."""
+"""The effect of a broker start on the selection: whether the broker starts, what is lost, what to
+do, and the effect on each directory. All of it comes from `kfmt check`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from kfmt_cli.rows.documents import BROKER_START, PARTITION
 
 MOST_ROWS = 1000
 Starts = dict[str, Start]
-"""The starts on a directory, by what was before them."""
+"""The predicted starts on a directory, by the kind of shutdown before them."""
 
 
 class _StartSink(Silent):
-    """Keeps the answers of check, and the starts that it foretells."""
+    """Keeps the answers of check, and the starts it predicts."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(run.sink.out)
@@ -46,13 +46,13 @@ class _StartSink(Silent):
 
 @dataclass(frozen=True, slots=True)
 class _Directory:
-    """A directory with the starts on it."""
+    """A directory with the starts predicted for it."""
 
     starts: Starts
 
     @property
     def rank(self) -> tuple[int, ...]:
-        """Worse ones come first."""
+        """Sort key: the worst directories first."""
         every = self.starts.values()
         gone = sum(size_of_ranges(start.lost) for start in every)
         away = sum(size_of_ranges(start.unreachable) for start in every)
@@ -60,12 +60,12 @@ class _Directory:
         return (-fails, -gone, -away, -any(start.harms for start in every))
 
     def words(self, after: str) -> str:
-        """What a start makes of it."""
+        """The effect of a start on the directory."""
         start = self.starts.get(after)
         return "" if start is None else start_words(start, [])
 
     def style(self, after: str) -> str:
-        """The style of these words."""
+        """The style of the effect."""
         return "good" if self.words(after) in (INTACT, "") else "bad"
 
 
@@ -82,7 +82,7 @@ _COLUMNS = (_column(CRASH), _column(CLEAN))
 
 
 def _start_of(row: Mapping[str, Any]) -> Start:
-    """The start that a row of the JSON contract tells of, as much of it as is shown."""
+    """The start from a row of the JSON contract, with only the fields shown."""
     start = Start(row["file"], row["after"], row["reason"], becomes=row["becomes"])
     start.lost = [(first, last) for first, last in row["lost_offsets"]]
     start.unreachable = [(first, last) for first, last in row["unreachable_offsets"]]
@@ -90,7 +90,7 @@ def _start_of(row: Mapping[str, Any]) -> Start:
 
 
 def show_start(run: Run, paths: tuple[str, ...], names: Sequence[str]) -> None:
-    """Show what a start does. names: of the partitions, as people type them."""
+    """Show the effect of a start. names: the partitions, as a user types them."""
     theme, width = run.sink.out.theme, run.sink.out.width
     kept = _StartSink(run)
     CheckPaths(Run(run.host, kept, CHECK_RESULT)).paths(paths)

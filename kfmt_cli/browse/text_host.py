@@ -1,4 +1,4 @@
-"""Commands whose output is kept as text: what they show on a terminal, on a screen of our own."""
+"""Commands whose output is kept as text, as they show it on a terminal."""
 
 from __future__ import annotations
 
@@ -21,74 +21,74 @@ if TYPE_CHECKING:
     from kfmt_cli.rows.result import ResultType
 
 _CONSOLE = Console(width=80, file=StringIO())
-MOST_TEXT = 4 << 20  # bytes of output that are kept
+MOST_TEXT = 4 << 20  # bytes of output to keep
 
 
 @dataclass
 class TextHost:
-    """A host whose two streams are one text."""
+    """A host whose two streams form one text."""
 
     width: int | None = None
     theme: Theme = COLOUR
     err_theme: Theme = COLOUR
     exit_code: ExitCode = ExitCode.CLEAN
     stop: Callable[[], bool] = lambda: False
-    """Whether nobody waits for the output any more."""
+    """Returns True once the output is no longer wanted."""
     pieces: list[bytes] = field(default_factory=list)
     n_bytes: int = 0
     done: int = 0
-    """Bytes of the inputs that were read."""
+    """Bytes of the inputs read so far."""
     total: int = 0
 
     @property
     def err_width(self) -> int | None:
-        """The columns of notes, which are in the same text."""
+        """The columns of notes, which go into the same text."""
         return self.width
 
     def write(self, data: bytes | memoryview) -> None:
-        """Keep some output; raises OutputClosed when it is enough."""
+        """Keep some output; raises OutputClosed once there is too much or `stop` returns True."""
         self.pieces.append(bytes(data))
         self.n_bytes += len(data)
         if self.stop() or self.n_bytes > MOST_TEXT:
             raise OutputClosed(self.exit_code)
 
     def text(self, words: str) -> None:
-        """Keep some words."""
+        """Keep some text."""
         if words:
             self.write(words.encode("utf-8", "backslashreplace"))
 
     def note(self, words: str) -> None:
-        """Keep what is for standard error."""
+        """Keep a note for standard error."""
         self.text(words)
 
     def reached(self, exit_code: ExitCode) -> None:
-        """Something was seen that ends the command with this code, or a higher one."""
+        """Raise the exit code to this one, if it is higher."""
         self.exit_code = max(self.exit_code, exit_code)
 
     def expect(self, n_bytes: int) -> None:
-        """Bytes are to be read."""
+        """Ignore the announced number of bytes."""
 
     @contextmanager
     def progress(self, total: int | None, *, beside_rows: bool = False) -> Iterator[Progress]:
-        """Count the bytes that are read."""
+        """Count the bytes read."""
         del beside_rows
         self.total = total or 0
         yield self
 
     def advance(self, n_bytes: int) -> None:
-        """That many bytes more are done; raises OutputClosed when nobody waits."""
+        """Count bytes as read; raises OutputClosed once `stop` returns True."""
         self.done += n_bytes
         if self.stop():
             raise OutputClosed(self.exit_code)
 
     @property
     def output(self) -> str:
-        """All that was written."""
+        """The whole output."""
         return b"".join(self.pieces).decode("utf-8", "replace")
 
 
 def wrapped_lines(shown: str, width: int) -> list[Text | str]:
-    """Text with escape sequences in lines; those that are wider than a width take several."""
+    """Split text with escape sequences into lines; lines wider than `width` are wrapped."""
     lines: list[Text | str] = []
     for line in Text.from_ansi(shown).split("\n"):
         if line.cell_len <= width:
@@ -110,11 +110,9 @@ def shown_by(
     finds: bool = False,
     stop: Callable[[], bool] = lambda: False,
 ) -> str:
-    """What a command shows on a screen of a width, with escape sequences for its colours.
-
-    type_: of the results that it gives. finds: findings are what it is asked for. stop: whether
-    nobody waits any more.
-    """
+    """The output of a command on a screen of this width, coloured with escape sequences. type_: the
+    type of its results. finds: whether findings are its main output. stop: returns True to
+    cancel."""
     host = TextHost(width, stop=stop)
     run = Run(host, TableSink(host, Look(finds=finds)), type_)
     try:

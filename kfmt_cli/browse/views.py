@@ -1,4 +1,4 @@
-"""Other views of a directory or a partition: each is what a command shows.
+"""More views of a directory or a partition: each shows the output of a command.
 
 To add one, write a function that calls the command's task, and add a line to `VIEWS`.
 """
@@ -18,24 +18,24 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.errors import InputError
 
-MOST_SNAPSHOTS = 64  # of producers, that are shown one below the other
+MOST_SNAPSHOTS = 64  # producer snapshots shown in one view
 
 
 @dataclass(frozen=True, slots=True)
 class ViewedPlace:
-    """What is viewed: a node of the tree, and the offset that is selected in it."""
+    """The subject of a view: a node of the tree, and the selected offset."""
 
     node: DiskNode
     offset: int = 0
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """What a command is called with."""
+        """The paths to call a command with."""
         return self.node.paths
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The same as people type it."""
+        """The same paths as a user types them."""
         return self.node.names
 
 
@@ -45,14 +45,14 @@ class ListedView:
 
     key: str
     name: str
-    """In the bar, in one word."""
+    """Its label in the bar, one word."""
     question: str
-    """What it answers."""
+    """The question it answers."""
     show: Callable[[Run, ViewedPlace], object]
     command: Callable[[ViewedPlace], list[str]]
-    """The same as a command, after `kfmt`; raises InputError where there is nothing to show."""
+    """The equivalent command, after `kfmt`; raises InputError if there is nothing to show."""
     finds: bool = False
-    """Findings are what it is asked for."""
+    """Whether findings are its main output."""
 
 
 def _stat(run: Run, place: ViewedPlace) -> None:
@@ -82,8 +82,8 @@ def _lag(run: Run, place: ViewedPlace) -> None:
 
 
 def _groups(node: DiskNode, *, real: bool) -> tuple[str, ...]:
-    """The partitions whose state is shown: that of an internal topic itself, else those that have
-    the groups' offsets; raises InputError where there is none."""
+    """The partitions whose state is shown: the one given if it belongs to an internal topic,
+    otherwise those with the groups' offsets; raises InputError if there are none."""
     from kfmt_cli.topics import known_topic
 
     inside = list(node.partitions())
@@ -117,8 +117,8 @@ def _producers(run: Run, place: ViewedPlace) -> None:
 
 
 def _snapshots(place: ViewedPlace) -> list[DiskNode]:
-    """The newest snapshot of the producers of each partition; raises InputError without any, and
-    with more of them than anybody reads at once."""
+    """The newest producer snapshot of each partition; raises InputError without any, and for more
+    than `MOST_SNAPSHOTS`."""
     found = []
     for node in place.node.partitions():
         snapshots = [
@@ -223,5 +223,5 @@ VIEWS_BY_KEY = {view.key: view for view in VIEWS}
 def text_of_view(
     view: ListedView, place: ViewedPlace, width: int, stop: Callable[[], bool] = lambda: False
 ) -> str:
-    """What a view shows on a screen of a width, with escape sequences for its colours."""
+    """The output of a view on a screen of this width, coloured with escape sequences."""
     return shown_by(lambda run: view.show(run, place), width, finds=view.finds, stop=stop)

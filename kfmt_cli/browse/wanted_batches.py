@@ -17,7 +17,7 @@ FORM = "codec=lz4 producer=7 transactional control damaged; prefix a word with -
 
 @dataclass(frozen=True, slots=True)
 class WantedBatches:
-    """What a batch must have to be listed; None for whatever it has."""
+    """A filter of batches; None matches any value."""
 
     codec: str | None = None
     producer_id: int | None = None
@@ -26,11 +26,11 @@ class WantedBatches:
     damaged: bool | None = None
 
     def __bool__(self) -> bool:
-        """Whether any batch is left out."""
+        """Whether the filter excludes any batch."""
         return self != WantedBatches()
 
     def of(self, batches: BatchTable) -> BoolArray:
-        """Which batches are listed."""
+        """The mask of the listed batches."""
         keep = np.ones(len(batches), np.bool_)
         if self.codec is not None:
             keep &= batches.compression == CODEC_NAMES.index(self.codec)
@@ -48,7 +48,7 @@ class WantedBatches:
 
     @property
     def words(self) -> str:
-        """As it is typed."""
+        """The filter as typed."""
         said = []
         if self.codec is not None:
             said.append(f"codec={self.codec}")
@@ -65,7 +65,7 @@ FLAG_NAMES = ("transactional", "control", "damaged")
 
 
 def wanted_batches_of(words: str) -> WantedBatches:
-    """What is typed, such as `codec=lz4 -control`; raises UsageError."""
+    """The filter as typed, such as `codec=lz4 -control`; raises UsageError."""
     found: dict[str, str | int | bool] = {}
     for word in words.split():
         name, equals, value = word.partition("=")

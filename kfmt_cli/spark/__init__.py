@@ -1,11 +1,11 @@
-"""kfmt on Spark: segments as tables, for as many of them as there are.
+"""kfmt on Spark: any number of segments as tables.
 
     from kfmt_cli.spark import register
 
     register(spark)
     spark.read.format("kfmt").option("table", "records").load("/var/lib/kafka")
 
-Needs `pip install 'kfmt-cli[spark]'`; nothing else of kfmt imports pyspark or pyarrow.
+Needs `pip install 'kfmt-cli[spark]'`; nothing else in kfmt imports pyspark or pyarrow.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Make the data source `kfmt` known to a session; raises UsageError without the extra.
+    """Register the data source `kfmt` with a session; raises UsageError without the extra.
 
-    On a local master its workers run this process's Python and kfmt, whatever PYSPARK_PYTHON says
-    and however the session was made. On a cluster each machine needs its own kfmt, of the same
-    version; where nobody has said which Python runs there, what to set is logged.
+    On a local master the workers run this process's Python and kfmt, whatever PYSPARK_PYTHON says
+    and however the session was created. On a cluster each machine needs its own kfmt, of the same
+    version; if no Python is configured for the workers, a log message says what to set.
     """
     from kfmt_cli.spark.session import check_packages
 

@@ -18,9 +18,9 @@ BOUNDS = {
 
 
 def narrowed(request: Request, filter_: Any) -> Request:
-    """The request with the bounds that a filter of Spark's implies; others change nothing.
+    """The request narrowed to the bounds that a Spark filter implies; other filters change nothing.
 
-    Bounds are taken as including their value: what that lets through too much, Spark takes out.
+    Bounds are treated as inclusive; Spark filters out the excess rows.
     """
     ends = BOUNDS.get(type(filter_).__name__)
     column: tuple[str, ...] = getattr(filter_, "attribute", ())
@@ -44,7 +44,7 @@ def _bounded(request: Request, what: str, ends: tuple[str, ...], value: int) -> 
     for end in ends:
         name = f"{end}_{what}"
         known = getattr(wanted, name)
-        # A millisecond of room: Spark's times are finer.
+        # A margin of 1 ms, because Spark's timestamps are finer.
         bound = value - 1 if end == "first" else value + 1
         if known is not None:
             bound = max(known, bound) if end == "first" else min(known, bound)

@@ -1,4 +1,4 @@
-"""What a job does with pieces."""
+"""The work that a job does on pieces."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ Work = Callable[[Request, Sequence[Piece], str], list[Result]]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is done with pieces."""
+    """A job's work on pieces."""
 
     name: str
     work: Work
-    """Called in a task with the request, its pieces and the directory; a result of JSON for each.
-    """
+    """Called in a task with request, pieces and directory; returns a JSON result per piece."""
     options: dict[str, object]
-    """What the results depend on."""
+    """The options that the results depend on."""
     bundling: Bundling | None = None
-    """Which pieces are done together, where the files that are made are of those."""
+    """How pieces are bundled, if several pieces share output files."""
 
 
 def about(piece: Piece) -> list[int]:
-    """What must be the same for the result of a piece to be one of it."""
+    """The identity of a piece: a stored result is valid only if it is the same."""
     return [piece.size, piece.modified, piece.start, piece.end]

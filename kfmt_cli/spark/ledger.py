@@ -1,10 +1,10 @@
-"""A job's directory: what is planned, and what is done.
+"""A job's directory: its plan and its results.
 
-`_kfmt/job.json` says what the job is, `_kfmt/plan.jsonl` how each input is cut. Below `_kfmt/done`
-is a file for each task, with the results of its pieces. A piece whose result is there is not done
-again, so that a job that was stopped continues; inputs that have changed are done anew.
+`_kfmt/job.json` describes the job, `_kfmt/plan.jsonl` how each input is split. `_kfmt/done` has a
+file per task, with the results of its pieces. A piece with a stored result is not processed again,
+so an interrupted job continues; inputs that have changed are reprocessed.
 
-Results are read when they are asked for: the driver keeps of a piece where its result is.
+Results are read on demand: for each piece, the driver keeps only the place of its result.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from kfmt_cli.sharing.request import Request, share_of
 from kfmt_cli.spark.job import Job, Result, about
 
 VERSION = 6
-HELD = 32 << 20  # bytes of results that are in memory
+HELD = 32 << 20  # bytes of results kept in memory
 OPEN = -1
 
 
 def file_of(pieces: Sequence[Piece]) -> str:
-    """The file that the results of some pieces are kept in."""
+    """The name of the file for the results of some pieces."""
     more = f"-and-{len(pieces) - 1}" if len(pieces) > 1 else ""
     return f"{name_of(pieces[0].path, pieces[0].start)}{more}.json"
 
@@ -40,19 +40,18 @@ class Ledger:
     to: str
     job: Job
     pieces: Pieces = field(default_factory=Pieces)
-    """All that is to be done."""
+    """All pieces to process."""
     _files: list[str] = field(default_factory=list)
-    """The files of results."""
+    """The files with results."""
     _file: array[int] = field(default_factory=lambda: array("i"))
-    """For each piece, the number of the one that its result is in."""
+    """For each piece, the index of the file with its result, or `OPEN`."""
     _held: dict[int, dict[str, bytes]] = field(default_factory=dict)
-    """By the number of their file, results that have been read, as JSON, which takes a fifth of the
-    memory."""
+    """Results already read, by the index of their file; as JSON, for a fifth of the memory."""
     _n_held: int = 0
 
     @property
     def done_folder(self) -> str:
-        """Where the results are."""
+        """The directory of the results."""
         return f"{self.to}/_kfmt/done"
 
     @property
@@ -60,7 +59,7 @@ class Ledger:
         return f"{self.to}/_kfmt/plan.jsonl"
 
     def open(self) -> None:
-        """Have the directory as this job's; raises UsageError for another job's."""
+        """Claim the directory for this job; raises UsageError if it belongs to another job."""
         place = f"{self.to}/_kfmt/job.json"
         known = get_json(place)
         mine = {"version": VERSION, "job": self.job.name, "options": self.job.options}
@@ -75,7 +74,7 @@ class Ledger:
             )
 
     def plan(self, request: Request, files: Pieces) -> None:
-        """Cut the inputs, as they were cut before where they have not changed."""
+        """Split the inputs; unchanged inputs keep their previous splits."""
         target = share_of(request, files)
         known = dict(self._known_cuts())
 
@@ -89,13 +88,13 @@ class Ledger:
         self._find_results()
 
     def _known_cuts(self) -> Iterator[tuple[str, list[int]]]:
-        """Of each input that was planned before: size, time, and the bytes at which it was cut."""
+        """For each input planned before: size, modification time and split positions."""
         for line in (read_whole(self._plan) or b"").splitlines():
             path, *cuts = json.loads(line)
             yield path, cuts
 
     def _write(self) -> None:
-        """Keep the plan."""
+        """Write the plan."""
         with appearing(self._plan) as out:
             for path, pieces in groupby(self.pieces, key=lambda piece: piece.path):
                 parts = list(pieces)
@@ -104,8 +103,8 @@ class Ledger:
                 out.write(f"{line}\n".encode())
 
     def _find_results(self) -> None:
-        """Find the results that are there. Those of inputs that have changed or are gone are taken
-        away, with what is in the same files: it was made in one go."""
+        """Find the stored results. Deletes each file with results of an input that has changed or
+        is missing, including the other results in the file, which were made together."""
         self._file, self._files = array("i", [OPEN]) * len(self.pieces), []
         self._held, self._n_held = {}, 0
         names = sorted(name for name in names_in(self.done_folder) if name.endswith(".json"))
@@ -125,14 +124,14 @@ class Ledger:
                 self._take_away(name, results)
 
     def _take_away(self, name: str, results: dict[str, Result]) -> None:
-        """Take away a file of results, and what was written with them."""
+        """Delete a file of results, and the outputs written with them."""
         for result in results.values():
             for output in result.get("outputs", ()):
                 remove(f"{self.to}/{output}")
         remove(f"{self.done_folder}/{name}")
 
     def uncut(self, paths: set[str]) -> None:
-        """Have some files whole, to be done anew with what has its results in the same files."""
+        """Undo the splits of some files; reprocess all pieces with results in the same files."""
         kept = self.pieces.those(lambda piece: piece.path not in paths or piece.start == 0)
         self.pieces = kept.parted(
             lambda piece: (0, piece.size) if piece.path in paths else (piece.start, piece.end)
@@ -141,11 +140,11 @@ class Ledger:
         self._find_results()
 
     def open_pieces(self) -> array[int]:
-        """The numbers of the pieces that are not done."""
+        """The indexes of the unprocessed pieces."""
         return array("I", (i for i, number in enumerate(self._file) if number == OPEN))
 
     def take(self, numbers: array[int], shares: Iterable[Sequence[Piece]]) -> None:
-        """Pieces with these numbers have been done, in these shares."""
+        """Note processed pieces. numbers: their indexes. shares: the pieces by task."""
         there, at = names_in(self.done_folder), 0
         for share in shares:
             name = file_of(share)
@@ -158,8 +157,8 @@ class Ledger:
     def done(
         self, is_one: Callable[[Piece], bool] = lambda _: True
     ) -> Iterator[tuple[Piece, Result]]:
-        """The results of all pieces, or of those that something is true of; raises UsageError where
-        there is none."""
+        """The results of all pieces, or of those that meet a condition; raises UsageError if
+        missing."""
         for piece, number in zip(self.pieces, self._file, strict=True):
             if is_one(piece):
                 results = {} if number == OPEN else self._results_in(number)
@@ -173,7 +172,7 @@ class Ledger:
                 yield piece, result
 
     def _results_in(self, number: int) -> dict[str, bytes]:
-        """What is in a file of results; raises InputError."""
+        """The results in a file; raises InputError."""
         if number not in self._held:
             results = get_json(f"{self.done_folder}/{self._files[number]}") or {}
             found = {name: json.dumps(result).encode() for name, result in results.items()}

@@ -1,4 +1,4 @@
-"""What a reader is asked for, out of the options of Spark or of a job."""
+"""Requests from the options of Spark or of a job."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ OPTIONS = {
     ),
 }
 KNOWN = {name for names in OPTIONS for name in names.lower().split(", ")}
-# What bounds were called before.
+# Former names of bounds.
 FORMER = {
     "startoffset": "firstoffset",
     "endoffset": "lastoffset",
@@ -55,7 +55,7 @@ FORMER = {
 
 
 def request_of(options: Mapping[str, str]) -> Request:
-    """The request that Spark's options make; raises UsageError."""
+    """The request from Spark options; raises UsageError."""
     given = {_plain(name): value for name, value in options.items()}
     unknown = sorted(set(given) - KNOWN - {"parallelism"})
     if unknown:
@@ -90,8 +90,7 @@ def request_of(options: Mapping[str, str]) -> Request:
 
 
 def stream_of(options: Mapping[str, str]) -> tuple[int | None, bool]:
-    """The bytes that a stream reads in a trigger, and whether it begins at the end; raises
-    UsageError."""
+    """The bytes per trigger of a stream, and whether it starts at the end; raises UsageError."""
     given = {_plain(name): value for name, value in options.items()}
     is_latest = _choice(given, "startingoffsets", ("earliest", "latest")) == "latest"
     return _number(given, "maxbytespertrigger"), is_latest
@@ -105,7 +104,7 @@ def _wanted(given: Mapping[str, str]) -> Selection:
 
 
 def options_of(request: Request) -> dict[str, str]:
-    """The inverse of `request_of`, but for the paths and what records must have."""
+    """The inverse of `request_of`, except for paths and record filters."""
     asked = request.asked
     wanted = asked.wanted
     options = {
@@ -128,7 +127,7 @@ def options_of(request: Request) -> dict[str, str]:
 
 
 def _plain(name: str) -> str:
-    """The name of an option, which may be written in any case and with underscores."""
+    """The canonical name of an option, which may be in any case and contain underscores."""
     plain = name.lower().replace("_", "")
     return FORMER.get(plain, plain)
 

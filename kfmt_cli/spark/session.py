@@ -1,4 +1,4 @@
-"""A Spark session of one's own, and clear words where there cannot be one."""
+"""A Spark session for kfmt, and clear messages if it cannot start."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 
 
 def check_packages() -> None:
-    """Raise UsageError when pyspark or pyarrow is missing or too old."""
+    """Raise UsageError if pyspark or pyarrow is missing or too old."""
     for name in ("pyspark", "pyarrow"):
         if importlib.util.find_spec(name) is None:
             raise UsageError(f"{name} is not installed: pip install 'kfmt-cli[spark]'")
@@ -56,7 +56,7 @@ def check_packages() -> None:
 
 
 def check_java() -> None:
-    """Raise SessionError when there is no Java that Spark runs on."""
+    """Raise SessionError if there is no Java that Spark supports."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     need = f"Spark needs Java {LEAST_JAVA} or newer"
@@ -81,9 +81,9 @@ def check_java() -> None:
 def session(
     master: str, settings: dict[str, str] | None = None, patience: float = PATIENCE
 ) -> Iterator[SparkSession]:
-    """A session that says nothing of itself, stopped at the end; raises SessionError, UsageError.
+    """A session without log output, stopped at the end; raises SessionError, UsageError.
 
-    patience: seconds that it has to start, and a worker of a cluster to answer.
+    patience: seconds to wait for its start, and for a cluster worker's response.
     """
     check_packages()
     if master.startswith("local"):
@@ -98,7 +98,7 @@ def session(
         quiet = Path(scratch) / "log4j2.properties"
         quiet.write_text(QUIET)
         log = Path(scratch) / "spark.log"
-        # One machine is given retries, too: without the second number a task has one attempt.
+        # Also retry on one machine: without the second number a task has one attempt.
         master = re.sub(r"^local\[(\*|\d+)\]$", r"local[\1,4]", master)
         conf = SparkConf().setMaster(master).setAppName("kfmt")
         defaults = {
@@ -124,7 +124,7 @@ def session(
             raise SessionError(_why(master, error, log, patience)) from error
         spark = SparkSession(context)
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-            logging.getLogger(name).disabled = True  # each error as a line of JSON, besides
+            logging.getLogger(name).disabled = True  # it would repeat each error as a line of JSON
         try:
             yield spark
         finally:
@@ -134,7 +134,7 @@ def session(
 
 
 def _in_time(make: Callable[[], T], patience: float) -> T:
-    """What a call gives; raises TimeoutError when it takes too long."""
+    """The result of a call; raises TimeoutError if it takes too long."""
     made: Future[T] = Future()
 
     def run() -> None:
@@ -143,13 +143,13 @@ def _in_time(make: Callable[[], T], patience: float) -> T:
         except BaseException as error:
             made.set_exception(error)
 
-    # No pool: a process would wait for its threads, and this one may never be done.
+    # Not a pool: a process waits for its pool's threads, and this one may never end.
     threading.Thread(target=run, daemon=True).start()
     return made.result(timeout=patience)
 
 
 def _ask_a_worker(context: SparkContext) -> None:
-    """Let a worker import kfmt."""
+    """Make a worker import kfmt."""
     from kfmt_cli.spark.worker import carried, home_for
 
     ask = carried(home_for(context), len)
@@ -157,7 +157,7 @@ def _ask_a_worker(context: SparkContext) -> None:
 
 
 def _why(master: str, error: BaseException, log: Path, patience: float) -> str:
-    """Why there is no session, in one line."""
+    """Why the session did not start, in one line."""
     if isinstance(error, Late):
         said = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
         last = f": {said[-1].strip()}" if said else ""
@@ -169,7 +169,7 @@ def _why(master: str, error: BaseException, log: Path, patience: float) -> str:
 
 
 def _end(gateway: Any) -> None:
-    """End the JVM: the next session of this process begins with one of its own."""
+    """Stop the JVM, so that the next session of this process starts its own."""
     from pyspark import SparkContext
 
     with suppress(Exception):
@@ -184,17 +184,17 @@ def _end(gateway: Any) -> None:
 
 
 def _variables(master: str, quiet: Path) -> dict[str, str]:
-    """What Spark's own process is started with."""
+    """The environment variables for Spark's own process."""
     found = {"LOG4J_CONFIGURATION_FILE": os.environ.get("LOG4J_CONFIGURATION_FILE", str(quiet))}
     if master.startswith("local"):
-        # Workers on this machine run this very Python, whatever the environment asks for.
+        # Workers on this machine run this Python, whatever the environment says.
         found["PYSPARK_PYTHON"] = found["PYSPARK_DRIVER_PYTHON"] = sys.executable
     return found
 
 
 @contextmanager
 def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """The process's environment with these variables, until the block ends."""
+    """Set environment variables until the block ends."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -208,14 +208,14 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
 
 
 _TRACEBACK = "Traceback (most recent call last):"
-# Spark's words before the reason that it has for a task's failure.
+# Spark's text before the reason for a task's failure.
 _TASK = re.compile(r"most recent failure: Lost task [^\n]*?executor [^)]*\): ")
 _JAVA = re.compile(r"^(?:: |Caused by: )?(?:[\w.$]+\.)?[\w$]*(?:Exception|Error): ")
 
 
 def reason(error: BaseException) -> str:
-    """What went wrong in a query or a job, in one line: the last of the worker's traceback, or
-    else the cause that Spark gives."""
+    """The reason why a query or job failed, in one line: from the worker's last traceback,
+    otherwise from the cause that Spark reports."""
     text = str(error)
     if _TRACEBACK in text:
         last = text.rpartition(_TRACEBACK)[2]

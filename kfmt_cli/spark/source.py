@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-# Spark asks for filters in a worker of this name, and only when its conf allows it. Up to 4.3 what
-# is pushed stays with the DataFrame: its next query, whatever it asks for, gets the same rows. So
-# the option has to be given, too.
+# Spark pushes filters in a worker of this name, and only if its conf allows it. Up to 4.3 pushed
+# filters stay with the DataFrame: its next query gets the same rows, whatever its filters. That is
+# why the option is also required.
 PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
@@ -39,11 +39,11 @@ class KfmtReader(DataSourceReader):
         self.home = home
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[()]]:
-        """What is pickled makes sure of a worker's kfmt before it asks for this class."""
+        """Pickle as a function that imports the driver's kfmt in a worker before this class."""
         return carried(self.home, partial(type(self), self.request, self.home)), ()
 
     def partitions(self) -> list[InputPartition]:
-        """The splits; one without pieces where there is nothing, as Spark wants one at least."""
+        """The splits; an empty one if there is nothing to read, as Spark needs at least one."""
         splits = splits_of(self.request) or [Split()]
         return [SplitPartition(split) for split in splits]
 
@@ -56,11 +56,11 @@ class KfmtReader(DataSourceReader):
 
 
 class FilteringReader(KfmtReader):
-    """The same, narrowed by the query's filters. A reader of its own: with the conf off, Spark
+    """A reader narrowed by the query's filters. It is a separate class: with the conf off, Spark
     fails every query of a reader that has this method."""
 
     def pushFilters(self, filters: list[Any]) -> Iterator[Any]:  # noqa: N802 (Spark's name)
-        """Take bounds on offsets and times; Spark applies all filters once more."""
+        """Apply bounds on offsets and times; Spark applies all filters again."""
         from kfmt_cli.spark.filters import narrowed
 
         for filter_ in filters:
@@ -69,7 +69,7 @@ class FilteringReader(KfmtReader):
 
 
 class KfmtDataSource(DataSource):
-    """`spark.read.format("kfmt")`; options are those of `spark.request.OPTIONS`."""
+    """`spark.read.format("kfmt")`; for options see `spark.request.OPTIONS`."""
 
     def __init__(self, options: dict[str, str], home: Home) -> None:
         super().__init__(options)
@@ -97,9 +97,9 @@ class KfmtDataSource(DataSource):
 
 
 def source_at(home: Home) -> type[DataSource]:
-    """The data source as it is registered: one that finds the driver's kfmt in a worker.
+    """The data source to register: it imports the driver's kfmt in a worker.
 
-    Spark pickles this class by value, and its methods mention nothing of kfmt's.
+    Spark pickles this class by value, so its methods refer to nothing in kfmt.
     """
     made = carried(home, partial(KfmtDataSource, home=home))
 

@@ -1,4 +1,4 @@
-"""What a task reads of the data source."""
+"""The rows that a task of the data source reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kfmt_cli.spark.plan import Split
 
 
 def read_split(request: Request, split: Split) -> Iterator[pa.RecordBatch]:
-    """The rows of a split; raises KfmtError, which names the file, where they cannot be made."""
+    """The rows of a split; raises KfmtError, which names the file, if they cannot be read."""
     request = replace(request, in_folders=dict(split.wanted))
     with at_hand(request, split.pieces):
         if request.table in (RECORDS.name, BATCHES.name):

@@ -1,8 +1,8 @@
-"""`spark.readStream.format("kfmt")`: growing directories, and buckets that segments arrive in.
+"""`spark.readStream.format("kfmt")`: growing directories, and buckets that receive segments.
 
-There is one position a partition: the offset that comes next. The segment and the byte with it only
-save reading: they are believed where a batch with that very offset begins there, so that rolling,
-deletion and cleaning between two triggers change nothing. Only whole batches count.
+A partition has one position: the next offset. The segment and byte stored with it only save
+reading: they are used if a batch with that offset begins there. Rolling, deletion and cleaning
+between two triggers therefore change nothing. Only complete batches count.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LOG_OF = logging.getLogger("kfmt_cli")
-EVERYTHING = 1 << 62  # bytes of a trigger without a limit
+EVERYTHING = 1 << 62  # bytes per trigger without a limit
 
 try:  # Spark 4.2 and newer
     from pyspark.sql.streaming.datasource import (
@@ -48,28 +48,28 @@ except ImportError:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a partition has been read."""
+    """The position reached in a partition."""
 
     offset: int = 0
-    """The one that comes next."""
+    """The next offset."""
     segment: int = 0
-    """The base offset of the segment that it is, or will be, in."""
+    """The base offset of the segment that contains the next offset, or will contain it."""
     byte: int = 0
-    """Where its batch begins in there."""
+    """The byte at which its batch begins in the segment."""
 
     @classmethod
     def of(cls, kept: Mapping[str, int] | None) -> Position:
-        """What a checkpoint says; the beginning where it says nothing."""
+        """The position from a checkpoint; the beginning without one."""
         return cls(**kept) if kept else cls()
 
     def kept(self) -> dict[str, int]:
-        """The same for a checkpoint."""
+        """The position as stored in a checkpoint."""
         return {"offset": self.offset, "segment": self.segment, "byte": self.byte}
 
 
 @dataclass(slots=True)
 class Followed:
-    """Where the whole batches of a segment end, as it was when it was looked at."""
+    """The end of a segment's complete batches, at the size and time it was read."""
 
     size: int
     modified: int
@@ -78,11 +78,11 @@ class Followed:
 
 @dataclass(slots=True)
 class Follower:
-    """Knows how far partitions can be read, and looks only at what has changed."""
+    """Finds the end of each partition, reading only segments that have changed."""
 
     request: Request
     _known: dict[str, Followed] = field(default_factory=dict)
-    """By the path of the last segment of a partition."""
+    """By the path of a partition's last segment."""
 
     def partitions(self) -> dict[str, list[Piece]]:
         """The logs of each partition's directory, in the order of their base offsets."""
@@ -101,8 +101,8 @@ class Follower:
         return found
 
     def latest(self, start: Mapping[str, Any], most: int = EVERYTHING) -> dict[str, Any]:
-        """The position after the last whole batch of each partition, or after about `most` bytes of
-        all of them together."""
+        """The position after each partition's last complete batch, or after about `most` bytes in
+        total."""
         found = {folder: Position.of(kept) for folder, kept in start.items()}
         left = most
         for folder, logs in sorted(self.partitions().items()):
@@ -115,7 +115,7 @@ class Follower:
         return {folder: position.kept() for folder, position in found.items()}
 
     def _advanced(self, before: Position, logs: list[Piece], most: int) -> tuple[Position, int]:
-        """The position after some bytes more, and how many they are."""
+        """The position after at most about `most` more bytes, and the number of bytes."""
         at, taken = before, 0
         first = max(bisect_right(logs, before.offset, key=_base) - 1, 0)
         for i in range(first, len(logs)):
@@ -123,7 +123,7 @@ class Follower:
             following = logs[i + 1] if i + 1 < len(logs) else None
             start = at.byte if at.segment == _base(log) and at.byte <= log.size else 0
             if following is not None and log.size - start <= most - taken:
-                # All of it: where it ends, the next one begins.
+                # The whole segment: continue at the beginning of the next one.
                 taken += log.size - start
                 at = Position(max(_base(following), at.offset), _base(following), 0)
                 continue
@@ -131,14 +131,14 @@ class Follower:
             if reached.offset > at.offset:
                 taken += reached.byte - start
                 at = reached
-            elif following is not None:  # damage, which is read as well as it can be
+            elif following is not None:  # damage: read whatever is readable
                 taken += log.size - start
                 at = Position(max(_base(following), at.offset), _base(following), 0)
             break
         return at, taken
 
     def _walked(self, log: Piece, start: int, most: int, is_last: bool) -> Position:
-        """The position in a segment after some bytes more; its whole batches are counted."""
+        """The position in a segment after at most `most` bytes, but at least one batch."""
         known = self._known.get(log.path)
         same = known is not None and (known.size, known.modified) == (log.size, log.modified)
         if known is not None and same and known.position.byte - start <= most:
@@ -155,7 +155,7 @@ class Follower:
                         break
                     at = Position(batch.last_offset + 1, _base(log), batch.position + batch.size)
             except (CorruptError, StartFailed) as error:
-                # What can be read of it is, once the broker has rolled.
+                # Its readable part is read once the broker has rolled.
                 LOG_OF.warning("kfmt: %s", error)
         if known is not None and at.offset == 0 and log.size > known.size:
             return known.position
@@ -164,7 +164,7 @@ class Follower:
         return at
 
     def splits(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Split]:
-        """What lies between two positions, shared out."""
+        """The data between two positions, distributed to splits."""
         pieces: list[Piece] = []
         wanted: dict[str, Selection] = {}
         there = self.partitions()
@@ -197,7 +197,7 @@ class Follower:
 def _of_folders(
     pieces: Sequence[Piece], wanted: Mapping[str, Selection]
 ) -> tuple[tuple[str, Selection], ...]:
-    """What is wanted of the directories of some pieces."""
+    """The selections for the directories of some pieces."""
     return tuple((folder, wanted[folder]) for folder in {piece.folder for piece in pieces})
 
 
@@ -212,7 +212,7 @@ def _base(log: Piece) -> int:
 
 
 def _between(logs: Sequence[Piece], first: Position, last: Position) -> Iterator[Piece]:
-    """The parts of segments that lie between two positions."""
+    """The parts of segments between two positions."""
     for i, log in enumerate(logs):
         following = _base(logs[i + 1]) if i + 1 < len(logs) else None
         if _base(log) >= last.offset or (following is not None and following <= first.offset):
@@ -224,7 +224,7 @@ def _between(logs: Sequence[Piece], first: Position, last: Position) -> Iterator
 
 
 def _begins_at(log: Piece, position: Position) -> bool:
-    """Whether the batch with the next offset begins where the position says, or will."""
+    """Whether the batch with the next offset begins at the position's byte, or is yet to come."""
     if position.segment != _base(log) or not 0 < position.byte <= log.size:
         return False
     if position.byte == log.size:
@@ -238,7 +238,7 @@ def _begins_at(log: Piece, position: Position) -> bool:
 
 
 class KfmtStreamReader(DataSourceStreamReader):
-    """Plans triggers where the query runs, reads in the tasks."""
+    """Plans triggers on the driver, reads in the tasks."""
 
     def __init__(self, request: Request, home: Home, most: int | None, latest: bool) -> None:
         if request.table not in (RECORDS.name, BATCHES.name):
@@ -252,21 +252,21 @@ class KfmtStreamReader(DataSourceStreamReader):
         self.follower = Follower(request)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[()]]:
-        """What is pickled makes sure of a worker's kfmt before it asks for this class."""
+        """Pickle as a function that imports the driver's kfmt in a worker before this class."""
         made = partial(type(self), self.request, self.home, self.most, self.starts_at_latest)
         return carried(self.home, made), ()
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
-        """Where a new query begins."""
+        """The start of a new query."""
         return self.follower.latest({}) if self.starts_at_latest else {}
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
-        """How far the next trigger goes. Up to Spark 4.1 neither start nor limit is given."""
+        """The end of the next trigger. Up to Spark 4.1, Spark passes neither start nor limit."""
         most = getattr(limit, "max_bytes", EVERYTHING)
         return self.follower.latest(start or {}, most)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """`maxBytesPerTrigger`, from Spark 4.2 on."""
+        """`maxBytesPerTrigger`, in Spark 4.2 and later."""
         return ReadAllAvailable() if self.most is None else ReadMaxBytes(self.most)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
@@ -282,14 +282,14 @@ class KfmtStreamReader(DataSourceStreamReader):
 
 
 class NowStreamReader(KfmtStreamReader, SupportsTriggerAvailableNow):
-    """The same where Spark tells the source of the trigger AvailableNow."""
+    """A reader for Spark versions that announce the trigger AvailableNow."""
 
     def __init__(self, request: Request, home: Home, most: int | None, latest: bool) -> None:
         super().__init__(request, home, most, latest)
         self.until: dict[str, Any] | None = None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Nothing that comes later is read."""
+        """Set the end of the query to the current end of the data."""
         self.until = self.follower.latest({})
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
@@ -309,6 +309,6 @@ def _offset(kept: Mapping[str, int]) -> int:
 
 
 def stream_reader(request: Request, home: Home, most: int | None, latest: bool) -> KfmtStreamReader:
-    """The reader that this Spark can use."""
+    """The reader that this Spark version supports."""
     tells = SupportsTriggerAvailableNow is not object
     return (NowStreamReader if tells else KfmtStreamReader)(request, home, most, latest)

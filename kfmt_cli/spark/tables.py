@@ -1,4 +1,4 @@
-"""The documented tables in Spark's words."""
+"""The documented tables as Spark schemas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TYPES = {
 
 
 def type_name(column: Column) -> str:
-    """Spark's name for the type of a column."""
+    """The Spark type of a column."""
     if column.unit == MILLISECONDS:
         return "timestamp"
     if column.kind is ColumnKind.NUMBER:
@@ -28,5 +28,5 @@ def type_name(column: Column) -> str:
 
 
 def ddl(columns: Iterable[Column]) -> str:
-    """The schema in Spark's words."""
+    """The schema in Spark's DDL."""
     return ", ".join(f"`{column.name}` {type_name(column)}" for column in columns)

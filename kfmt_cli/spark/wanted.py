@@ -1,8 +1,9 @@
-"""What is wanted of each directory, where its logs say that: the last records, committed ones.
+"""The selection per directory, if its logs have to be read first: for the last records, for
+committed ones.
 
-Aborted ones are those of the `.txnindex` files, as a broker answers fetches by them. Open ones
-follow from the newest producer snapshot and the logs after it, as a starting broker replays them.
-Of a partition in tiered storage all logs are read, with those that are local.
+Aborted transactions come from the `.txnindex` files, as when a broker answers fetches. Open ones
+follow from the newest producer snapshot and the logs after it, which a starting broker also
+replays. For a partition in tiered storage, all logs are read, including local ones.
 """
 
 from __future__ import annotations
@@ -35,8 +36,7 @@ from kfmt_cli.spark.plan import Split, plan
 
 
 def splits_of(request: Request) -> list[Split]:
-    """The request shared out, each split with what is wanted of its directories; raises
-    InputError."""
+    """Distribute the request to splits, with their directories' selections; raises InputError."""
     files = files_of(request)
     splits = plan(request, files)
     if request.table not in (RECORDS.name, BATCHES.name) or not request.asked.needs_logs:
@@ -56,8 +56,7 @@ def _folders(split: Split) -> set[str]:
 
 
 def in_folders(request: Request, files: Iterable[Piece]) -> dict[str, Selection]:
-    """What is wanted of each directory, where its logs have to be read to know; raises
-    InputError."""
+    """The selection per directory, if its logs have to be read first; raises InputError."""
     asked = request.asked
     if not asked.needs_logs:
         return {}
@@ -65,7 +64,7 @@ def in_folders(request: Request, files: Iterable[Piece]) -> dict[str, Selection]
     tiered = {file.place for file in every if file.tiered}
     logs: dict[Hashable, list[Piece]] = defaultdict(list)
     for file in every:
-        # What is tiered and what is local of a partition is one log.
+        # A partition's tiered and local segments form one log.
         logs[file.place if file.place in tiered else file.folder].append(file)
     found: dict[str, Selection] = {}
     with at_hand(request, files):
@@ -76,7 +75,7 @@ def in_folders(request: Request, files: Iterable[Piece]) -> dict[str, Selection]
 
 
 def digest(known: Mapping[str, Selection]) -> str:
-    """What is different where something else is wanted of a directory."""
+    """A hash that changes with any directory's selection."""
     made = blake2b(digest_size=8)
     for folder, wanted in sorted(known.items()):
         committed = wanted.committed
@@ -117,7 +116,7 @@ def _committed_in(logs: list[Piece]) -> Committed:
             producers.load(rows.table, file.base_offset or 0)
             break
     for piece, following in zip_longest(logs, logs[1:]):
-        # All of a log is in the snapshot when the next one begins there or before.
+        # The snapshot covers a log if the next log begins at or before its end offset.
         if following is None or (following.base_offset or 0) > producers.end:
             _replay(piece, producers)
     open_ = [producer.current_txn_first_offset for producer in producers.of.values()]

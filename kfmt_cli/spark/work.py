@@ -1,4 +1,4 @@
-"""A job's pieces shared out to tasks, and their results put together."""
+"""Distribute a job's pieces to tasks, and combine their results."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-PATIENCE = 0.2  # seconds between two looks at how far it is
+PATIENCE = 0.2  # seconds between progress updates
 
 
 def run(
     spark: SparkSession, request: Request, ledger: Ledger, advance: Callable[[int], None]
 ) -> Finished:
-    """Do what is not done; the results of all pieces, in their order, with what is found where one
-    of them ends and the next begins.
+    """Process the open pieces; the results of all pieces, in order, with the findings at the seams
+    between them.
 
-    advance: is told how many bytes of inputs more are done.
+    advance: called with the number of further input bytes processed.
     """
     _finish(spark, request, ledger, advance)
     torn = torn_files(ledger.done(lambda piece: not piece.is_whole))
@@ -49,7 +49,7 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The results of all pieces, which can be gone through again."""
+    """The results of all pieces; can be iterated repeatedly."""
 
     ledger: Ledger
 
@@ -67,9 +67,9 @@ def torn_files(found: Iterable[tuple[Piece, Result]]) -> set[str]:
 
 
 def sewn_together(found: Iterable[tuple[Piece, Result]]) -> Iterator[tuple[Piece, Result]]:
-    """The results with what is found where one piece of a file ends and the next begins.
+    """The results with the findings at the seams between pieces of a file.
 
-    `findings` are then rows of that table, batches counted from the front of the file.
+    `findings` are then rows of that table, with batches numbered from the front of the file.
     """
     for path, parts in groupby(found, lambda read: read[0].path):
         seam = Seam(path)
@@ -87,7 +87,7 @@ def sewn_together(found: Iterable[tuple[Piece, Result]]) -> Iterator[tuple[Piece
 def _finish(
     spark: SparkSession, request: Request, ledger: Ledger, advance: Callable[[int], None]
 ) -> None:
-    """Do what is not done."""
+    """Process the open pieces."""
     numbers = ledger.open_pieces()
     if numbers:
         shares = shares_of(ledger.job, request, ledger.pieces.taken(numbers))
@@ -96,7 +96,7 @@ def _finish(
 
 
 def shares_of(job: Job, request: Request, pieces: Pieces) -> list[Pieces]:
-    """Pieces as tasks do them."""
+    """The pieces grouped by task."""
     share = share_of(request, pieces)
     made = pack(pieces, share) if job.bundling is None else job.bundling.bundles(pieces, share)
     return list(pieces.shared(made))
@@ -109,7 +109,7 @@ def _run(
     shares: list[Pieces],
     advance: Callable[[int], None],
 ) -> None:
-    """One task a share."""
+    """Run one task per share."""
     context = spark.sparkContext
     shared = context.broadcast(shares)
     done = ledger.done_folder
@@ -119,7 +119,7 @@ def _run(
         do(lambda: shared.value[number])
         return number
 
-    # An RDD: `mapInArrow` of a DataFrame would need pandas.
+    # An RDD, because `mapInArrow` of a DataFrame would need pandas.
     numbers = context.parallelize(range(len(shares)), len(shares)).map(task)
     total = sum(share.n_bytes for share in shares)
     group = f"kfmt-{uuid.uuid4().hex}"
@@ -130,7 +130,7 @@ def _run(
         with drivers_python(context):
             numbers.collect()
 
-    # Spark knows how far it is: to list results again and again would cost requests.
+    # Ask Spark for the progress: listing results repeatedly would cost requests.
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(collect)
         told = 0
@@ -142,7 +142,7 @@ def _run(
 
 
 def _tasks_done(context: SparkContext, group: str) -> int:
-    """How many tasks of a group of jobs are done."""
+    """The number of finished tasks in a job group."""
     status = context.statusTracker()
     done = 0
     for number in status.getJobIdsForGroup(group):
@@ -153,7 +153,7 @@ def _tasks_done(context: SparkContext, group: str) -> int:
 
 
 def _do(job: Job, request: Request, to: str, done: str, share: Callable[[], Pieces]) -> None:
-    """The work of a task. share: gives what is to be done, once kfmt has been imported."""
+    """The work of a task. share: returns its pieces, after kfmt has been imported."""
     pieces = share()
     with telling(pieces[0]), at_hand(request, pieces):
         results = job.work(request, pieces, to)

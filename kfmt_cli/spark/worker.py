@@ -1,10 +1,10 @@
-"""What Spark's workers run: the driver's Python and the driver's kfmt.
+"""The environment of Spark's workers: the driver's Python and the driver's kfmt.
 
-`SparkContext.pythonExec` decides the Python of every function that is handed to Spark. It is
-PYSPARK_PYTHON as it was when the context was made, or else `python3`, whatever that is. The module
-search path of a worker begins with its working directory. On one machine both are put right here;
-on a cluster, where the driver's paths mean nothing, a worker that has no kfmt or another version
-of it says so in one line.
+`SparkContext.pythonExec` selects the Python for every function passed to Spark. Its value is
+PYSPARK_PYTHON at the time the context was created, otherwise `python3`, whatever that is. A
+worker's module search path begins with its working directory. On one machine, this module fixes
+both. On a cluster, where the driver's paths mean nothing, a worker without kfmt or with another
+version reports it in one line.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ class Home:
     """The driver's kfmt."""
 
     folder: str | None
-    """The folder of the package, None where workers have to have one of their own."""
+    """The package directory, None if workers need their own kfmt."""
     prefix: str = sys.prefix
     """The environment of the driver's Python."""
     version: str = kfmt_cli.__version__
     stores: tuple[tuple[str, str], ...] = ()
-    """Variables by which stores are found."""
+    """Environment variables for access to object stores."""
 
 
-# What Hadoop calls the variables by which pyarrow finds a store that speaks S3.
+# Hadoop's names for pyarrow's environment variables for S3-compatible stores.
 _S3A = {
     "access.key": "AWS_ACCESS_KEY_ID",
     "secret.key": "AWS_SECRET_ACCESS_KEY",
     "session.token": "AWS_SESSION_TOKEN",
     "endpoint.region": "AWS_DEFAULT_REGION",
 }
-# What variables of stores begin with.
+# Prefixes of the environment variables for stores.
 _NAMED = ("AWS_", "AZURE_", "GOOGLE_", "STORAGE_EMULATOR_HOST")
-# What Hadoop calls the key of an account of Azure.
+# Hadoop's name for an Azure account key.
 _AZURE = re.compile(r"spark\.hadoop\.fs\.azure\.account\.key\.(\w+)\.")
 
 
 def stores_of(context: SparkContext | None) -> dict[str, str]:
-    """Variables by which stores are found: on one machine those of this process, and what the
-    session says with `spark.hadoop.fs.s3a.*` and `spark.hadoop.fs.azure.account.key.*`."""
+    """Environment variables for access to object stores: this process's on one machine, and the
+    session's `spark.hadoop.fs.s3a.*` and `spark.hadoop.fs.azure.account.key.*` settings."""
     if context is None:
         return {}
     found = {}
@@ -84,7 +84,7 @@ def is_on_this_machine(context: SparkContext) -> bool:
 
 
 def context_of(spark: SparkSession) -> SparkContext | None:
-    """The context of a session; None for a session of Spark Connect, which has none."""
+    """The context of a session; None for Spark Connect, which has none."""
     from pyspark.errors import PySparkException
 
     try:
@@ -94,17 +94,17 @@ def context_of(spark: SparkSession) -> SparkContext | None:
 
 
 def home_for(context: SparkContext | None) -> Home:
-    """Where the workers of a context find kfmt."""
+    """The kfmt for the workers of a context; sets the stores' variables in this process."""
     folder = Path(kfmt_cli.__file__).parent
     here = context is not None and is_on_this_machine(context) and folder.is_dir()
     stores = stores_of(context)
-    os.environ.update(stores)  # the driver lists them
+    os.environ.update(stores)  # the driver lists files with them
     return Home(str(folder) if here else None, stores=tuple(stores.items()))
 
 
 @contextmanager
 def drivers_python(context: SparkContext | None) -> Iterator[None]:
-    """Functions that are handed to Spark meanwhile run in the driver's Python, on one machine."""
+    """Run functions passed to Spark in the driver's Python, if it is on one machine."""
     if context is None or not is_on_this_machine(context) or not sys.executable:
         yield
         return
@@ -117,7 +117,7 @@ def drivers_python(context: SparkContext | None) -> Iterator[None]:
 
 
 def advise(context: SparkContext | None) -> None:
-    """Log what has to be set where nobody has said which Python a cluster's workers run."""
+    """Log the settings to make if no Python is configured for a cluster's workers."""
     if context is None or is_on_this_machine(context) or context.pythonExec != "python3":
         return
     LOG.warning(
@@ -128,10 +128,10 @@ def advise(context: SparkContext | None) -> None:
 
 
 def carried(home: Home, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that does the same in a worker, after it has made sure of the worker's kfmt.
+    """Wrap a function to check the worker's kfmt, and import the driver's on one machine, first.
 
-    Spark pickles it by value, as it is defined in another function. It must therefore mention
-    nothing of kfmt's: what it mentions is imported before it runs.
+    Spark pickles the result by value, as it is defined inside another function. It must therefore
+    not refer to kfmt: anything it refers to is imported before it runs.
     """
     from pyspark import cloudpickle
 

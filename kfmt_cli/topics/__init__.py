@@ -1,6 +1,6 @@
-"""Topics that belong to Kafka itself, or to a tool of its field, and what reads their records.
+"""Internal topics of Kafka and of tools around it, and the decoders of their records.
 
-To add one, write what reads it and add a line to `TOPICS`.
+To add one, write its decoder and add a line to `TOPICS`.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _CONNECT = r"(?:.*[._-])?(?:connect|mm2|mirrormaker2?)(?:[._-].*)?[._-]"
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic that is known."""
+    """A known topic."""
 
     name: str
-    """Its name, unless somebody chooses another one."""
+    """Its default name."""
     doc: str
-    """What it holds."""
+    """Its content."""
     pattern: str = ""
-    """The names that it may have, where that can be chosen."""
+    """A pattern for its names, if the name is configurable."""
     messages: str = ""
-    """Where the kinds of its records are."""
+    """The module and name of its kinds of records."""
     decoder: str = ""
-    """Where what reads them is, unless that follows from the messages."""
+    """The module and name of its decoder, unless that follows from the messages."""
 
 
 _READ = (
@@ -106,7 +106,7 @@ _READ = (
         decoder="kfmt_cli.topics.schema_registry:REGISTRY",
     ),
 )
-# Those that are only known by their names.
+# Topics known only by name.
 _NAMED = (
     Topic("ksqlDB's commands", "ksqlDB: its statements", r"_confluent-ksql-.*_command_topic"),
     Topic("ksqlDB's log", "ksqlDB: its processing log", r".*ksql_processing_log"),
@@ -136,7 +136,7 @@ TOPICS: dict[str, Topic] = {topic.name: topic for topic in _READ}
 
 @cache
 def known_topic(name: str | None) -> Topic | None:
-    """What kfmt knows of a topic of this name, None for one of which it knows nothing."""
+    """The known topic with this name, or None."""
     if name is None:
         return None
     for topic in (*TOPICS.values(), *_NAMED):
@@ -146,7 +146,7 @@ def known_topic(name: str | None) -> Topic | None:
 
 
 def messages_of(topic: str) -> tuple[Message, ...]:
-    """The kinds of records of a topic of `TOPICS`; none where they are JSON."""
+    """The kinds of records of a topic in `TOPICS`; empty if they are JSON."""
     place = TOPICS[topic].messages
     messages: tuple[Message, ...] = load(place) if place else ()
     return messages
@@ -168,6 +168,6 @@ def _decoder(topic: Topic) -> Decoder:
 
 
 def decoder_for(topic: str | None) -> Decoder | None:
-    """What reads the records of a topic, None where they are not kfmt's to understand."""
+    """The decoder for a topic's records, or None if kfmt does not decode them."""
     known = known_topic(topic)
     return _decoder(known) if known is not None and known.name in TOPICS else None

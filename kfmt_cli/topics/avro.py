@@ -1,8 +1,8 @@
-"""Avro payloads by a schema: their bounds are looked at first, then fastavro reads them.
+"""Avro payloads: a bounds check, then decoding by fastavro.
 
-The library trusts what it reads: a value that nests in itself ends the process, and five bytes can
-ask for items without end. So a value of a schema that can do either is gone over before, as the
-Avro specification lays it out, and refused beyond the limits.
+The library trusts its input: a value nested in itself ends the process, and five bytes can declare
+items without end. Values of a schema that allows either are therefore walked first, as the Avro
+specification defines them, and refused beyond the limits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.errors import UsageError
 
 MOST_DEPTH = 100
-FREE_ITEMS = 1 << 16  # that take no bytes; every other one takes at least one
+FREE_ITEMS = 1 << 16  # items that take no bytes; any other takes at least one
 _FIXED = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _VARINTS = frozenset({"int", "long", "enum"})
 _SIZED = frozenset({"bytes", "string"})
@@ -25,7 +25,7 @@ _RECORDS = frozenset({"record", "error", "request"})
 
 
 def avro_reader(path: Path) -> Callable[[bytes], Any]:
-    """What reads values of the schema in a file; raises UsageError."""
+    """A function that reads values of the schema in a file; raises UsageError."""
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -34,10 +34,10 @@ def avro_reader(path: Path) -> Callable[[bytes], Any]:
 
 
 def reader_of(name: str, text: str, references: Sequence[str] = ()) -> Callable[[bytes], Any]:
-    """What reads values of a schema; raises UsageError.
+    """A function that reads values of a schema; raises UsageError.
 
-    name: of the schema, for messages. references: schemas whose names it uses, each before those
-    that use it.
+    name: the schema's name, for messages. references: the schemas it refers to, each before those
+    that refer to it.
     """
     try:
         import fastavro
@@ -49,7 +49,7 @@ def reader_of(name: str, text: str, references: Sequence[str] = ()) -> Callable[
             fastavro.parse_schema(json.loads(reference), named_schemas=names)
         parsed = fastavro.parse_schema(json.loads(text), named_schemas=names)
         is_unbounded = _is_unbounded(parsed, names, frozenset())
-    except Exception as error:  # whatever the library trips over
+    except Exception as error:  # the library may raise anything
         raise UsageError(f"{name}: not an Avro schema: {_words(error)}") from error
 
     def read(data: bytes) -> Any:
@@ -58,7 +58,7 @@ def reader_of(name: str, text: str, references: Sequence[str] = ()) -> Callable[
         stream = BytesIO(data)
         try:
             value = fastavro.schemaless_reader(stream, parsed, None)
-        except Exception as error:  # whatever the library trips over
+        except Exception as error:  # the library may raise anything
             raise ValueError(f"does not match the Avro schema: {error!r}") from error
         if stream.tell() != len(data):
             raise ValueError(f"{len(data) - stream.tell()} trailing bytes after the Avro value")
@@ -74,7 +74,7 @@ def _words(error: Exception) -> str:
 
 
 def _is_unbounded(schema: Any, names: dict[str, Any], within: frozenset[str]) -> bool:
-    """Whether a value can have any number of items, or nest in itself."""
+    """Whether a value can have any number of items, or be nested in itself."""
     if isinstance(schema, list):
         return any(_is_unbounded(branch, names, within) for branch in schema)
     if isinstance(schema, str):
@@ -91,7 +91,7 @@ def _is_unbounded(schema: Any, names: dict[str, Any], within: frozenset[str]) ->
 
 
 class _AvroBounds:
-    """Goes over a value. names: the schemas that have one."""
+    """Walks a value to check its bounds. names: the named schemas."""
 
     def __init__(self, names: dict[str, Any], data: bytes) -> None:
         self._names = names
@@ -100,7 +100,7 @@ class _AvroBounds:
         self._items = len(data) + FREE_ITEMS
 
     def check(self, schema: Any) -> None:
-        """Raises ValueError for a value that is cut, or beyond the limits."""
+        """Raise ValueError for a value that is truncated or beyond the limits."""
         self._value(schema, 0)
 
     def _value(self, schema: Any, depth: int) -> None:
@@ -130,7 +130,7 @@ class _AvroBounds:
             self._value(self._names[kind] if isinstance(kind, str) else kind, depth + 1)
 
     def _blocks(self, schema: Any, is_map: bool, depth: int) -> None:
-        """The blocks of an array or a map; a count below zero is followed by their size."""
+        """Walk the blocks of an array or a map; after a negative count comes the block's size."""
         inside = schema["values"] if is_map else schema["items"]
         while count := self._long():
             if count < 0:
@@ -159,7 +159,7 @@ class _AvroBounds:
 
 
 def _plain(value: Any) -> Any:
-    """An Avro value as JSON has it; bytes in hexadecimal."""
+    """An Avro value as JSON; bytes in hexadecimal."""
     if isinstance(value, dict):
         return {key: _plain(member) for key, member in value.items()}
     if isinstance(value, list | tuple):

@@ -11,7 +11,8 @@ from typing import Any
 
 from kfmt_cli.topics.keyed_json import JsonDecoder, Said, json_payload
 
-# The fronts of keys in the order in which workers look for them, and what is after them.
+# Key prefixes, in the order in which workers check them, the name of the record, and the rest of
+# the key.
 _CONFIGS = (
     ("target-state-", "TargetState", "connector"),
     ("connector-", "ConnectorConfig", "connector"),
@@ -31,7 +32,7 @@ OF_TOPIC = ":connector-"  # between a topic and the connector that uses it
 
 
 def _text(key: bytes) -> str | None:
-    """A key as text; converters that send JSON put it in quotation marks."""
+    """A key as text; JSON converters put it in quotation marks."""
     try:
         text = key.decode()
         if text.startswith('"') and text.endswith('"'):
@@ -72,7 +73,7 @@ def _of_status(key: bytes) -> Said | None:
 
 
 def _of_offsets(key: bytes) -> Said | None:
-    """A key is a list of a connector's name and of what it reads from."""
+    """The content of a key: a list of a connector's name and its source partition."""
     try:
         pair = json_payload(key)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a decoder of a topic is: which message some bytes are, and what it says."""
+"""The interface of topic decoders, which identify a message and decode its content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kfmt_cli.core.layout.wire import Buffer, Value
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A kind of record: the number that its topic has for it, and its messages."""
+    """A kind of record: its number in the topic, and its messages."""
 
     id: int
     value: Layout
@@ -22,66 +22,66 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """Which message some bytes are."""
+    """The identification of a message in bytes."""
 
     front: Layout | None
-    """What comes before the message, `stated` in it; None where nothing does."""
+    """The header before the message, with the values in `stated`; None without one."""
     stated: dict[str, Value]
     at: int
-    """The byte where the message begins."""
+    """The byte at which the message begins."""
     name: str | None = None
-    """The name of the message; None where it is not known, which `note` says."""
+    """The name of the message; None if unknown, see `note`."""
     layout: Layout | None = None
-    """The Layout of the message; None where it is not known, which `note` says."""
+    """The Layout of the message; None if unknown, see `note`."""
     note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What bytes say."""
+    """The decoded content of bytes."""
 
     values: dict[str, Any]
     """The values for JSON."""
     data: dict[str, Value] | None = None
-    """The message's own, as it is stored."""
+    """The message's own values, as stored."""
     fault: str | None = None
-    """Why they are not what they should be."""
+    """Why the bytes are malformed."""
 
     @property
     def name(self) -> str | None:
-        """The message, None where it is not known."""
+        """The name of the message, None if unknown."""
         name = self.values.get("name")
         return name if isinstance(name, str) else None
 
 
 class Decoder(ABC):
-    """Reads the keys and values of the records of one topic.
+    """Decodes the keys and values of the records of one topic.
 
-    An answer says which message it is and what is in it; None where there is nothing to say. Bytes
-    that are no whole message are read up to where they stop being one.
+    The result contains the name and the content of the message; None if there is none. Malformed
+    bytes are decoded up to the error.
     """
 
     @abstractmethod
     def key(self, key: bytes) -> Decoded | None:
-        """What a key says."""
+        """Decode a key."""
 
     @abstractmethod
     def value(self, key: bytes | None, value: bytes | None) -> Decoded | None:
-        """What the value of a record with that key says; None is a tombstone."""
+        """Decode the value of a record with this key; None is a tombstone."""
 
     def framed_key(self, data: Buffer, at: int, end: int) -> Framed | None:
-        """Which message a key is, for output that shows its bytes."""
+        """Identify the message in a key, for output that shows its bytes."""
         del data, at, end
         return None
 
     def framed_value(self, key: bytes | None, data: Buffer, at: int, end: int) -> Framed | None:
-        """Which message a value is, for output that shows its bytes."""
+        """Identify the message in a value, for output that shows its bytes."""
         del key, data, at, end
         return None
 
 
 class _Nothing(Decoder):
-    """Decodes nothing, for where every record is to have a place for what is decoded."""
+    """Decodes nothing, for output in which every record needs decoded columns."""
 
     def key(self, key: bytes) -> Decoded | None:
         del key

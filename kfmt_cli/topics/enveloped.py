@@ -1,4 +1,4 @@
-"""Topics whose values say themselves what they are: a frame version, a type, a version.
+"""Topics whose values identify themselves: a frame version, a type, a version.
 
 Source: `org.apache.kafka.server.common.serialization.AbstractApiMessageSerde`. Records have no
 keys, and bytes after a message are an error.
@@ -27,7 +27,7 @@ ENVELOPE = Layout(
 
 
 class EnvelopedDecoder(Decoder):
-    """Decodes records that say what they are. messages: the kinds of records of the topic."""
+    """Decodes records that state their type. messages: the kinds of records of the topic."""
 
     def __init__(self, messages: tuple[Message, ...]) -> None:
         self.messages = messages

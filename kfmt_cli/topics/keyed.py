@@ -1,7 +1,7 @@
-"""Topics whose keys say what a record is: a type before the key, a version before the value.
+"""Topics whose keys identify a record: a type before the key, a version before the value.
 
-Source: `org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde`. Bytes after a
-message are ignored, as brokers do.
+Source: `org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde`. Bytes after a message
+are ignored, as brokers do.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class KeyedDecoder(Decoder):
         return Decoded(values | {"deletes": words_of(message.key, said.data or {})})
 
     def _message(self, data: Buffer, at: int, end: int) -> Message | None:
-        """What a record with this key is."""
+        """The kind of a record with this key, None if unknown."""
         try:
             number, _ = Int16.read(data, at, end)
         except WireError:
@@ -89,7 +89,7 @@ class KeyedDecoder(Decoder):
 
 
 def version_of(message: Layout, version: object) -> tuple[Layout | None, str]:
-    """The Layout of a version of a message, or None and why there is none."""
+    """The Layout of a message's version and an empty text, or None and the reason."""
     assert isinstance(version, int)
     assert message.versions is not None
     first, last = message.versions

@@ -1,4 +1,4 @@
-"""Topics whose keys are text that says what a record is, and whose values are JSON."""
+"""Topics whose keys identify a record in text, and whose values are JSON."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from kfmt_cli.topics.payloads import read_json
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a key says."""
+    """The content of a key."""
 
     name: str
     """The kind of record."""
     data: dict[str, Any]
-    """What the record is about."""
+    """The subject of the record."""
 
 
 def json_payload(data: bytes) -> Any:
-    """A JSON value, without the schema that some converters send along; raises ValueError."""
+    """A JSON value, without the schema that some converters include; raises ValueError."""
     value = read_json(data)
     if isinstance(value, dict) and value.keys() == {"schema", "payload"}:
         return value["payload"]
@@ -30,10 +30,10 @@ def json_payload(data: bytes) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class JsonDecoder(Decoder):
-    """Decodes such a topic."""
+    """Decodes a topic with such keys and JSON values."""
 
     of_key: Callable[[bytes], Said | None]
-    """What a key says, None for one that is not of the topic's."""
+    """Returns the content of a key, None if it does not belong to the topic."""
 
     def key(self, key: bytes) -> Decoded | None:
         said = self.of_key(key)

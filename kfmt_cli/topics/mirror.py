@@ -1,7 +1,7 @@
 """The three topics of MirrorMaker 2: offset syncs, checkpoints, heartbeats (KIP-382, KIP-597).
 
-Source: `org.apache.kafka.connect.mirror.OffsetSync`, `Checkpoint`, `Heartbeat`. Keys have no front;
-the values of checkpoints and heartbeats begin with their version.
+Source: `org.apache.kafka.connect.mirror.OffsetSync`, `Checkpoint`, `Heartbeat`. Keys have no
+header; the values of checkpoints and heartbeats begin with their version.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ HEARTBEATS = (Message(0, HEARTBEAT_VALUE, HEARTBEAT_KEY),)
 
 
 class OneKindDecoder(Decoder):
-    """Decodes a topic whose records are all of one kind. has_version: its values have a version.
+    """Decodes a topic with one kind of record. has_version: whether its values have a version.
 
-    Anybody may have a topic of such a name: where a key is no whole message, nothing is decoded.
+    Any topic may have such a name: if a key is not exactly one message, nothing is decoded.
     """
 
     def __init__(self, message: Message, has_version: bool) -> None:

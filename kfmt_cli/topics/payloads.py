@@ -1,7 +1,7 @@
-"""What applications put into keys and values: one registry of formats, by name.
+"""Formats that applications use for keys and values: a registry by name.
 
 To add one, write a function from bytes to a plain value and add a line to `FORMATS`; those with
-schemas are in `schemas.py`. A function raises ValueError for bytes that are not of its format.
+schemas are in `schemas.py`. The function raises ValueError for bytes that are not in its format.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kfmt_cli.topics.decoder import Decoded, Decoder
 
 Read = Callable[[bytes], Any]
 MOST_DEPTH = 200
-_NESTING = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)  # strings have brackets, too
+_NESTING = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)  # strings may contain brackets
 
 
 Version = tuple[str, int]  # a subject and its version
@@ -30,7 +30,7 @@ Version = tuple[str, int]  # a subject and its version
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A schema of a registry."""
+    """A schema from a registry."""
 
     type: str
     """AVRO, PROTOBUF or JSON."""
@@ -41,28 +41,28 @@ class Registered:
 
 @dataclass(slots=True)
 class SchemaRegistry:
-    """The schemas of a registry, by their ids and by subject and version."""
+    """The schemas of a registry, by id and by subject and version."""
 
     by_id: dict[int, Registered] = field(default_factory=dict)
     by_version: dict[Version, Registered] = field(default_factory=dict)
 
     def add(self, number: int, version: Version, schema: Registered) -> None:
-        """A schema that the registry has, or had."""
+        """Add a schema that the registry has or had."""
         self.by_id[number] = self.by_version[version] = schema
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Where schemas are."""
+    """The source of schemas."""
 
     file: Path | None = None
-    """One, of Avro or Protobuf."""
+    """A file with an Avro schema or Protobuf descriptors."""
     message: str = ""
-    """The full name of a message of Protobuf."""
+    """The full name of a Protobuf message."""
     folder: Path | None = None
-    """A folder of many schemas, named for their ids."""
+    """A folder of schemas, named by id."""
     registry: SchemaRegistry | None = None
-    """Many schemas, out of a registry's topic."""
+    """The schemas from a registry's topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +71,13 @@ class PayloadFormat:
 
     name: str
     doc: str
-    """What the help says."""
+    """Its help text."""
     read: Read | None = None
     target: str = ""
-    """Of one with schemas, the function that makes its reader from a `Schema`."""
+    """For a format with schemas, the function that makes its reader from a `Schema`."""
 
     def reader(self, schema: Schema) -> Read:
-        """What reads it; raises UsageError without the schema that it needs."""
+        """A function that reads the format; raises UsageError if the schema it needs is missing."""
         if self.read is not None:
             return self.read
         make: Callable[[Schema], Read] = load(self.target)
@@ -102,14 +102,14 @@ def _uuid(data: bytes) -> str:
 
 
 def read_json(data: bytes) -> Any:
-    """A JSON value; raises ValueError, also for one that is nested too deeply."""
+    """A JSON value; raises ValueError, also if it is nested too deeply."""
     if data.count(b"[") + data.count(b"{") > MOST_DEPTH and _depth(data) > MOST_DEPTH:
         raise ValueError(f"it is nested more than {MOST_DEPTH} levels deep")
     return json.loads(data.decode(), parse_constant=_no_constant)
 
 
 def _depth(data: bytes) -> int:
-    """How deep arrays and objects lie in each other."""
+    """The nesting depth of arrays and objects."""
     depth = deepest = 0
     for found in _NESTING.finditer(data):
         if found[0] in b"[{":
@@ -151,7 +151,7 @@ def text_of(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What a key or a value was said to be, in a form that goes to other processes."""
+    """The declared format of a key or value, in a form that can be pickled."""
 
     format: str
     """A name of `FORMATS`."""
@@ -159,15 +159,15 @@ class Payload:
 
     @property
     def reader(self) -> tuple[str, Read]:
-        """The name of the format, and what reads it; raises UsageError, InputError."""
+        """The name of the format, and its reader; raises UsageError, InputError."""
         return self.format, FORMATS[self.format].reader(self.schema)
 
 
 @dataclass(frozen=True)
 class Payloads:
-    """What keys and values were said to be, in a form that goes to other processes.
+    """The declared formats of keys and values, in a form that can be pickled.
 
-    What reads them is made once in each process: schemas are parsed for that.
+    Each process creates the readers once, as that parses schemas.
     """
 
     key: Payload | None = None
@@ -181,14 +181,14 @@ class Payloads:
 
     @cached_property
     def readers(self) -> tuple[tuple[str, Read] | None, tuple[str, Read] | None]:
-        """What reads keys, and values, each with the name of its format; None where nothing was
-        said. Raises UsageError, InputError."""
+        """The readers of keys and of values, each with the name of its format; None if none was
+        declared. Raises UsageError, InputError."""
         of_key = None if self.key is None else self.key.reader
         return of_key, None if self.value is None else self.value.reader
 
     @property
     def decoder(self) -> Decoder | None:
-        """What reads both; None where nothing was said. Raises UsageError, InputError."""
+        """The decoder of both; None if no format was declared. Raises UsageError, InputError."""
         return PayloadDecoder(*self.readers) if self else None
 
 
@@ -197,8 +197,7 @@ NOTHING_SAID = Payloads()
 
 @dataclass(frozen=True, slots=True)
 class PayloadDecoder(Decoder):
-    """Reads keys and values in formats that were asked for by name. formats: of the key, and of
-    the value."""
+    """Decodes keys and values in the declared formats."""
 
     key_format: tuple[str, Read] | None = None
     value_format: tuple[str, Read] | None = None

@@ -1,4 +1,4 @@
-"""What the bytes of a message say: for JSON, and in words."""
+"""The decoded content of a message: as JSON, and as text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SUFFIX = re.compile("(Key|Value|Record)$")
 
 
 def decoded(framed: Framed, shown: dict[str, Value], data: bytes, whole: bool) -> Decoded:
-    """What a message says.
+    """Decode a message.
 
-    shown: what is told of its front. whole: bytes after the message are a fault.
+    shown: the values shown from its header. whole: whether bytes after the message are a fault.
     """
     values: dict[str, Any] = {"name": framed.name, **shown, "data": None}
     if framed.layout is None:
@@ -33,14 +33,14 @@ def decoded(framed: Framed, shown: dict[str, Value], data: bytes, whole: bool) -
 
 
 def in_words(values: dict[str, Any]) -> str:
-    """What a key or a value says, on a line for people."""
+    """A decoded key or value as one line of text."""
     name = values.get("name")
     front = [] if name is None else [_SUFFIX.sub("", name)]
     if values.get("deletes") is not None:
         return f"deletes {values['deletes']}"
     if values.get("data") is not None:
         front.append(_members(values["data"]))
-    if "value" in values:  # of a format that was asked for
+    if "value" in values:  # of a declared format
         value = values["value"]
         text = value if isinstance(value, str) else json_text(value)
         front.append(text.encode("utf-8", "backslashreplace").decode())
@@ -63,12 +63,12 @@ def _word(value: Any) -> str:
         return f"[{', '.join(map(_word, value))}]"
     if isinstance(value, str):
         plain_word = value and value.isprintable() and not set(value) & set(' "{}[]')
-        return value if plain_word else f'"{value}"'  # the table escapes what it must
+        return value if plain_word else f'"{value}"'  # the table escapes it if needed
     return json_text(value)
 
 
 def words_of(layout: Layout, values: dict[str, Value]) -> str:
-    """A message in words: what it is, and its fields."""
+    """A message as text: its description and its fields."""
     told = ", ".join(
         f"{field.name.replace('_', ' ')} {values[field.name]!s}"
         for field in fields_of(layout)

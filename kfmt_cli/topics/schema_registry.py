@@ -1,7 +1,7 @@
-"""_schemas: what a schema registry keeps.
+"""_schemas: the content of a schema registry.
 
-Source: the registry's documentation of its topic: keys and values are JSON, and a key says what
-its record is.
+Source: the registry's documentation of its topic: keys and values are JSON, and a key states the
+type of its record.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from kfmt_cli.topics.keyed_json import JsonDecoder, Said
 from kfmt_cli.topics.payloads import read_json
 
-# What keys say of themselves, and the names that the registry has for such records.
+# The `keytype` of a key, and the registry's name for such records.
 _NAMES = {
     "SCHEMA": "Schema",
     "CONFIG": "Config",

@@ -1,8 +1,7 @@
 """Payloads that need a schema: Avro, Protobuf, and a registry's framing of both and of JSON.
 
-The libraries of the field read them (extra `schema`): fastavro and protobuf. The framing: a zero
-byte, the schema's id in four bytes, then the payload; of Protobuf, the indexes of the message in
-between.
+fastavro and protobuf (extra `schema`) read them. The framing is a zero byte, the schema's id in
+four bytes, then the payload; for Protobuf, the indexes of the message precede the payload.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ _EXTRA = "pip install 'kfmt-cli[schema]'"
 
 
 def avro(schema: Schema) -> Read:
-    """Reads Avro by a schema in a file."""
+    """A reader of Avro by a schema file; raises UsageError."""
     if schema.file is None:
         raise UsageError("avro needs a schema: --value-schema FILE.avsc, or --key-schema")
     return avro_reader(schema.file)
 
 
 def protobuf(schema: Schema) -> Read:
-    """Reads Protobuf by a file of descriptors, as protoc --descriptor_set_out writes it."""
+    """A reader of Protobuf by a file that protoc --descriptor_set_out writes; raises UsageError."""
     if schema.file is None or not schema.message:
         raise UsageError(
             "protobuf needs descriptors and a message: --value-schema FILE.desc:package.Message"
@@ -43,8 +42,8 @@ def protobuf(schema: Schema) -> Read:
 
 
 def confluent(schema: Schema) -> Read:
-    """Reads what a schema registry frames, by schemas in a folder: ID.avsc, ID.desc, ID.json; or by
-    those of a registry's topic."""
+    """A reader of a schema registry's framing, with schemas from a folder (ID.avsc, ID.desc,
+    ID.json) or from the registry's topic; raises UsageError."""
     folder, registry = schema.folder, schema.registry
     if folder is None and registry is None:
         raise UsageError(
@@ -54,7 +53,7 @@ def confluent(schema: Schema) -> Read:
 
     @cache
     def of_id(number: int) -> Read | str:
-        """What reads values of a schema, or why there is none."""
+        """A reader for a schema, or the reason why there is none."""
         try:
             found = None
             if folder is not None:
@@ -77,7 +76,7 @@ def confluent(schema: Schema) -> Read:
 
 
 def _of_folder(folder: Path, number: int) -> Read | None:
-    """What reads values of a schema by its file; raises UsageError."""
+    """A reader for a schema from its file, None without one; raises UsageError."""
     for suffix, make in ((AVRO, avro_reader), (PROTOBUF, _indexed), (JSON, _json_of)):
         path = folder / f"{number}{suffix}"
         if path.exists():
@@ -86,7 +85,7 @@ def _of_folder(folder: Path, number: int) -> Read | None:
 
 
 def _of_registry(registry: SchemaRegistry, number: int) -> Read | None:
-    """What reads values of a schema of a registry; raises UsageError."""
+    """A reader for a schema of a registry, None without it; raises UsageError."""
     found = registry.by_id.get(number)
     if found is None:
         return None
@@ -103,7 +102,8 @@ def _of_registry(registry: SchemaRegistry, number: int) -> Read | None:
 
 
 def _collect(registry: SchemaRegistry, schema: Registered, needed: dict[Version, str]) -> None:
-    """The texts that a schema refers to, each before those that refer to it."""
+    """Collect the texts a schema refers to, each before those referring to it; raises
+    UsageError."""
     waiting = [(reference, False) for reference in reversed(schema.references)]
     seen: set[Version] = set()
     while waiting:
@@ -122,7 +122,7 @@ def _collect(registry: SchemaRegistry, schema: Registered, needed: dict[Version,
 
 
 def _json_of(path: Path) -> Read:
-    del path  # it says what is allowed, and not how it is written
+    del path  # it defines valid values, not their encoding
     return read_json
 
 
@@ -140,7 +140,7 @@ def _files(path: Path) -> Any:
 
 
 def _pool(path: Path) -> Any:
-    """What makes the class of a message of a file of descriptors."""
+    """A function that makes the class of a message in a descriptor file; raises UsageError."""
     files = _files(path)
     from google.protobuf import descriptor_pool, message_factory
 
@@ -148,7 +148,7 @@ def _pool(path: Path) -> Any:
     try:
         for file in files.file:
             pool.Add(file)
-    except Exception as error:  # whatever the library trips over
+    except Exception as error:  # the library may raise anything
         raise UsageError(f"{path}: its descriptors cannot be built: {error}") from error
 
     def make(name: str) -> Any:
@@ -158,7 +158,7 @@ def _pool(path: Path) -> Any:
 
 
 def _indexed(path: Path) -> Read:
-    """Reads a message that indexes choose among those of the last file of a descriptor set."""
+    """A reader of messages by indexes into a descriptor set's last file; raises UsageError."""
     make = _pool(path)
     files = _files(path).file
     if not files:
@@ -196,5 +196,5 @@ def _message(made: Any, data: bytes) -> Any:
 
     try:
         return MessageToDict(made.FromString(data), preserving_proto_field_name=True)
-    except Exception as error:  # whatever the library trips over
+    except Exception as error:  # the library may raise anything
         raise ValueError(str(error)) from error

@@ -1,4 +1,4 @@
-"""__share_group_state: how far the records of share partitions have been delivered (KIP-932).
+"""__share_group_state: the delivery state of records in share partitions (KIP-932).
 
 Source: the messages of Kafka 4.2, `org.apache.kafka.coordinator.share.generated`.
 """

@@ -1,4 +1,4 @@
-"""__transaction_state: what the coordinator knows of each transactional id.
+"""__transaction_state: the coordinator's state of each transactional id.
 
 Source: the messages of Kafka 4.2, `org.apache.kafka.coordinator.transaction.generated`.
 """

@@ -1,1 +1,1 @@
-"""Writing: records into batches, batches into segments and their indexes."""
+"""Writes records into batches, batches into segments and their indexes."""

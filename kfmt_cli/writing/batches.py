@@ -1,8 +1,9 @@
-"""Batches out of records: the inverse of `log/block.py` and `log/records.py`.
+"""Encodes records as batches: the inverse of `log/block.py` and `log/records.py`.
 
-What is stored follows from the tables: deltas against the batch's base timestamp and offset, sizes,
-counts, checksums; compressed first, then length, checksum and count, as Kafka's builder does.
-Source: `org.apache.kafka.common.record.MemoryRecordsBuilder`, `DefaultRecordBatch.writeHeader`.
+Deltas against the batch's base timestamp and offset, sizes, counts and checksums follow from the
+tables. Records are compressed first; then length, checksum and count are set, as Kafka's builder
+does. Source: `org.apache.kafka.common.record.MemoryRecordsBuilder`,
+`DefaultRecordBatch.writeHeader`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD
 from kfmt_cli.log.records import Records
 from kfmt_cli.writing.draft_tables import DraftTable
 
-# The header's fields that a caller says; the others follow from the records.
+# Header fields set by the caller; the others follow from the records.
 COMPUTED = ("batch_length", "magic", "crc", "records_count")
 GIVEN = tuple(field.name for field in RECORD_BATCH.fields if field.name not in COMPUTED)
 BIT = {bits.name: bits.mask for bits in ATTRIBUTES.bits}
@@ -32,7 +33,7 @@ APPEND_TIME = BIT["timestamp_type"]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Batches as bytes, where they start and end in them, and what indexes go by."""
+    """Encoded batches: their bytes and positions, and the values that indexes need."""
 
     data: bytes | bytearray | memoryview
     starts: IntArray
@@ -40,10 +41,10 @@ class Written:
     base_offset: IntArray
     last_offset: IntArray
     max_timestamp: IntArray
-    """-1 where a batch has none."""
+    """-1 for a batch without one."""
 
     def part(self, first: int, last: int) -> Written:
-        """Batches first..last-1 of it."""
+        """Batches first..last-1."""
         rows = slice(first, last)
         start, end = (int(self.starts[first]), int(self.ends[last - 1])) if last > first else (0, 0)
         return Written(
@@ -57,16 +58,16 @@ class Written:
 
 
 def write_batches(drafts: DraftTable, records: Records) -> Written:
-    """Batches of magic 2.
+    """Encode batches of magic 2.
 
-    drafts: `DRAFT_COLUMNS`, a row a batch. records: `ends[i]` is the exclusive end of batch i's
-    rows, whose deltas are filled in here.
+    drafts: `DRAFT_COLUMNS`, one row per batch. records: `ends[i]` is the exclusive end of batch i's
+    rows; this function sets their deltas.
     """
     counts = records.counts
     owner = np.repeat(np.arange(len(drafts)), counts)
     codecs = drafts.attributes & CODEC_MASK
     plain = bool((codecs == 0).all())
-    # Uncompressed records go where they stay, with room for the headers between them.
+    # Encode uncompressed records in place, with gaps for the headers.
     gaps = HEADER_SIZE * (owner + 1) if plain else 0
     room = HEADER_SIZE * len(drafts) if plain else 0
     out, ends = encode_records(drafts, owner, records, room, gaps)
@@ -85,10 +86,10 @@ def write_batches(drafts: DraftTable, records: Records) -> Written:
 def encode_records(
     drafts: DraftTable, owner: IntArray, records: Records, room: int = 0, gaps: IntArray | int = 0
 ) -> tuple[bytearray, IntArray]:
-    """The records of magic 2 one after the other, and where each ends without the gaps.
+    """Encode records of magic 2 consecutively; also returns where each ends, not counting the gaps.
 
-    owner: each record's batch in `drafts`. gaps: how much further each begins; room: for all gaps.
-    The deltas of the records' rows are filled in here.
+    owner: each record's batch in `drafts`. gaps: how much later each record begins; room: bytes for
+    all gaps. Sets the deltas of the records' rows.
     """
     rows = records.rows
     rows.attributes = 0
@@ -105,10 +106,10 @@ def encode_records(
 
 
 def seal(draft: DraftTable, body: bytearray, n_records: int) -> Written:
-    """One batch of magic 2 out of its encoded records.
+    """Make one batch of magic 2 from its encoded records.
 
-    draft: `DRAFT_COLUMNS`, one row. body: room for the header and then the records; it becomes the
-    batch, so that a large one is not held twice.
+    draft: `DRAFT_COLUMNS`, one row. body: room for the header, then the records; it becomes the
+    batch, so that a large one is not in memory twice.
     """
     codec = int(draft.attributes[0]) & CODEC_MASK
     if codec:
@@ -122,7 +123,7 @@ def seal(draft: DraftTable, body: bytearray, n_records: int) -> Written:
 
 
 def _compressed(plain: bytearray, ends: IntArray, codecs: IntArray) -> tuple[bytearray, IntArray]:
-    """The records of each batch compressed, with room for its header."""
+    """Compress the records of each batch, with room for its header."""
     pieces = list(_pieces(bytes(plain), ends, codecs))
     out = bytearray()
     for piece in pieces:
@@ -155,7 +156,7 @@ def _write_headers(
 def put_rows(
     out: bytearray, starts: IntArray, rows: np.ndarray[tuple[int], np.dtype[np.void]]
 ) -> None:
-    """Lay fixed rows down at their starts."""
+    """Write fixed-size rows at their starts."""
     width = rows.dtype.itemsize
     target = np.frombuffer(out, np.uint8)
     target[starts[:, None] + np.arange(width)] = rows.view(np.uint8).reshape(-1, width)

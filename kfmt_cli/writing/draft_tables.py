@@ -1,4 +1,4 @@
-"""Batches that are to be written, as tables whose columns are named."""
+"""Tables of batches to write, with named columns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kfmt_cli.core.native.table import Table, TableColumn, columns_of
 
 
 class DraftTable(Table):
-    """The header fields of batches of any magic that do not follow from their records."""
+    """Header fields of batches of any magic that do not follow from their records."""
 
     __slots__ = ()
 
@@ -23,7 +23,7 @@ class DraftTable(Table):
 
 
 class PlanTable(DraftTable):
-    """Drafts of batches that grow, with what was asked for of each."""
+    """Drafts of growing batches, with values from their lines."""
 
     __slots__ = ()
 

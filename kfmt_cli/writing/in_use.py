@@ -1,7 +1,7 @@
-"""Whether a broker uses a log directory: it holds a lock on the file `.lock` as long as it runs.
+"""Whether a broker uses a log directory: a running broker locks the file `.lock`.
 
 Source: `org.apache.kafka.server.util.FileLock`: a `java.nio.channels.FileLock` on the whole file,
-which is a record lock of fcntl. Asking for it changes nothing.
+which is an fcntl record lock. Querying it changes nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LINUX_FLOCK = "hhqqi4x"
 
 
 def check_unused(partition: Path) -> None:
-    """Raise UsageError, with the reason, when a broker holds the log directory of a partition."""
+    """Raise UsageError, with the reason, if a broker has locked a partition's log directory."""
     folder = partition.absolute()
     for lock in (folder / LOCK_FILE, folder.parent / LOCK_FILE):
         held = _holder(lock)
@@ -34,7 +34,7 @@ def check_unused(partition: Path) -> None:
 
 
 def _holder(lock: Path) -> str | None:
-    """Who holds a lock file, in words; None for nobody, or when the file is not there."""
+    """The state of a locked file, as text; None if it is unlocked or missing."""
     try:
         descriptor = os.open(lock, READ_ONLY)
     except (FileNotFoundError, NotADirectoryError):
@@ -48,7 +48,7 @@ def _holder(lock: Path) -> str | None:
 
 
 def _owner(descriptor: int) -> str | None:
-    """Who holds the lock on an open file, in words; None for nobody."""
+    """The holder of the lock on an open file, as text; None if it is unlocked."""
     if sys.platform == "linux":
         asked = struct.pack(LINUX_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         answer = struct.unpack(LINUX_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))

@@ -1,8 +1,9 @@
-"""Messages of magic 0 and 1, loose or in compressed wrappers: the inverse of `log/wrappers.py`.
+"""Encodes messages of magic 0 and 1, loose or in compressed wrappers: the inverse of
+`log/wrappers.py`.
 
-Source: `org.apache.kafka.common.record.LegacyRecord`, `MemoryRecordsBuilder.writeLegacyCompressed
-WrapperHeader`: a wrapper has the offset of its last message; those inside count from the first one
-in magic 1 and are absolute in magic 0.
+Source: `org.apache.kafka.common.record.LegacyRecord`,
+`MemoryRecordsBuilder.writeLegacyCompressedWrapperHeader`: a wrapper has the offset of its last
+message; inner offsets are relative to the first one in magic 1, absolute in magic 0.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ TAKEN = ("offset", "timestamp", "key", "key_size", "value", "value_size")
 
 
 def write_messages(drafts: DraftTable, records: Records, magic: int) -> Written:
-    """Batches as messages of magic 0 or 1: loose ones, one wrapper for each with a codec.
+    """Encode batches as messages of magic 0 or 1: a wrapper per batch with a codec, otherwise
+    loose.
 
-    drafts, records: as for `writers.batches.write_batches`.
+    drafts, records: as for `writing.batches.write_batches`.
     """
     counts = records.counts
     owner = np.repeat(np.arange(len(drafts)), counts)
@@ -80,7 +82,7 @@ def write_messages(drafts: DraftTable, records: Records, magic: int) -> Written:
 def encode_messages(
     drafts: DraftTable, owner: IntArray, records: Records, magic: int
 ) -> tuple[bytearray, IntArray]:
-    """The messages one after the other, as they are in their wrappers or loose; where each ends.
+    """Encode messages consecutively, for wrappers or loose; also returns where each ends.
 
     owner: each record's batch in `drafts`.
     """
@@ -95,7 +97,7 @@ def encode_messages(
 
 
 def seal_wrapper(draft: DraftTable, body: bytearray, magic: int) -> Written:
-    """One wrapper around encoded messages. draft: `DRAFT_COLUMNS`, one row."""
+    """Put encoded messages in one wrapper. draft: `DRAFT_COLUMNS`, one row."""
     attributes = int(draft.attributes[0])
     codec = attributes & CODEC_MASK
     base = draft.base_offset
@@ -109,7 +111,7 @@ def seal_wrapper(draft: DraftTable, body: bytearray, magic: int) -> Written:
 
 
 def _rows(rows: Table, magic: int) -> Table:
-    """Records in the columns of a message's Layout."""
+    """The records as columns of a message's Layout."""
     layout = MESSAGES[magic]
     table = _empty(magic, len(rows))
     for name in TAKEN:
@@ -126,7 +128,7 @@ def _empty(magic: int, n: int) -> Table:
 
 
 def _lay_down(rows: Table, data: bytes, magic: int) -> tuple[bytearray, IntArray]:
-    """The messages one after the other, with their checksums, and where each ends."""
+    """Encode messages consecutively, with their checksums; also returns where each ends."""
     layout = MESSAGES[magic]
     bodies, sizes = layout.sizes(rows.data, NO_CHILDREN)
     ends = np.cumsum(sizes)

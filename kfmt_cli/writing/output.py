@@ -1,8 +1,7 @@
-"""Outputs that appear whole or not at all.
+"""Outputs that appear complete or not at all.
 
-Everything is written below a temporary name next to its place, brought to the disk, and renamed. A
-process that is killed leaves the temporary files, see `writing/unfinished.py`, and nothing under a
-final name.
+Everything is written under a temporary name next to its destination, synced to disk, and renamed. A
+killed process leaves temporary files, see `writing/unfinished.py`, and nothing under a final name.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from kfmt_cli.writing.unfinished import Claim, claim_file, claim_folder, take_aw
 
 
 class OutputFile:
-    """A file that is being written; raises OutputError. path: what it is to be, for messages."""
+    """A file being written; raises OutputError. path: its final path, for messages."""
 
     def __init__(self, path: Path, temporary: Path) -> None:
         self.path = path
@@ -34,29 +33,29 @@ class OutputFile:
             self._file: BinaryIO = temporary.open("xb", buffering=1 << 20)
 
     def write(self, data: Buffer | bytearray) -> None:
-        """Bytes at the end of the file."""
+        """Append bytes to the file."""
         with writing(self.path):
             self._file.write(data)
         self.size += len(data)
 
     def close(self) -> None:
-        """Bring the file to the disk."""
+        """Sync the file to disk and close it."""
         with writing(self.path):
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
 
     def abandon(self) -> None:
-        """Let go of the file as it is."""
-        with suppress(OSError):  # what could not be written is thrown away in any case
+        """Close the file as it is."""
+        with suppress(OSError):  # unwritten data is discarded anyway
             self._file.close()
 
 
 class Staging:
-    """A folder next to DST that becomes it, or whose files become files in it.
+    """A temporary folder that becomes DST, or whose files are moved into DST.
 
-    folder: where to write. Paths below it are those below DST. left_over: what runs that were
-    killed had left there, and what has been taken away.
+    folder: where to write, with the same relative paths as under DST. left_over: removed leftovers
+    of killed runs.
     """
 
     def __init__(self, destination: str, force: bool = False) -> None:
@@ -68,7 +67,7 @@ class Staging:
         if self.destination.is_symlink() or self.destination.exists():
             if not self.destination.is_dir():
                 raise UsageError(f"{destination}: exists and is not a directory")
-            parent = self.destination  # so that a rename never leaves the file system
+            parent = self.destination  # so that renames stay within one file system
         with writing(self.destination):
             parent.mkdir(parents=True, exist_ok=True)
             self.left_over = take_away(parent)
@@ -77,7 +76,7 @@ class Staging:
         self._whole = parent != self.destination
 
     def file(self, name: str) -> OutputFile:
-        """A new file below the folder; raises UsageError where DST has one of that name."""
+        """Create a file under the folder; raises UsageError if DST has one with this name."""
         path = PurePath(name)
         assert not path.is_absolute(), name
         assert ".." not in path.parts, name
@@ -88,7 +87,7 @@ class Staging:
         return OutputFile(self.destination / path, self.folder / path)
 
     def put(self, name: str, data: bytes) -> None:
-        """A whole file below the folder."""
+        """Write a complete file under the folder."""
         out = self.file(name)
         try:
             out.write(data)
@@ -97,7 +96,7 @@ class Staging:
             out.abandon()
 
     def lift(self, folder: Path) -> None:
-        """Move the files of a folder up to the top, where they belong when there is one only."""
+        """Move the files of a folder up to the top, for output with only one folder."""
         if folder == Path():
             return
         assert len(folder.parts) == 1, folder
@@ -108,11 +107,11 @@ class Staging:
             (self.folder / folder).rmdir()
 
     def refuse(self) -> None:
-        """Nothing of this is to appear."""
+        """Make `commit` publish nothing."""
         self._refused = True
 
     def commit(self) -> None:
-        """Let everything appear; raises UsageError for files that are there already."""
+        """Move all files to their destination; raises UsageError if some already exist."""
         if self._refused:
             return
         names = sorted(
@@ -134,7 +133,7 @@ class Staging:
                 _sync_folder(folder)
             if self._whole:
                 self.folder.chmod(0o777 & ~_umask())
-                # A directory that came meanwhile is replaced only when it is empty.
+                # A directory created meanwhile is replaced only if it is empty.
                 self.folder.rename(self.destination)
             else:
                 for name in names:
@@ -146,13 +145,13 @@ class Staging:
             _sync_folder(self.destination.absolute().parent)
 
     def discard(self) -> None:
-        """Take away what was not committed."""
+        """Remove uncommitted files."""
         self._claim.give_up()
 
 
 @contextmanager
 def staged(destination: str, force: bool = False) -> Iterator[Staging]:
-    """A Staging that is committed at the end of the block, and discarded when that fails."""
+    """A Staging, committed at the end of the block, or discarded if the block fails."""
     staging = Staging(destination, force)
     try:
         yield staging
@@ -162,7 +161,7 @@ def staged(destination: str, force: bool = False) -> Iterator[Staging]:
 
 
 def replace_keeping_old(path: Path, data: bytes) -> Path | None:
-    """Put a file in the place of another in one step; where the old one is kept."""
+    """Replace a file atomically; returns the path of the old one's copy, None without one."""
     with writing(path):
         claim = claim_file(path.parent)
         try:
@@ -185,7 +184,7 @@ def replace_keeping_old(path: Path, data: bytes) -> Path | None:
 
 
 def set_aside(path: Path) -> Path | None:
-    """Rename a file that should not be there, if it is; where it is kept."""
+    """Rename a file that should not exist, if it does; returns its new path."""
     if not path.exists():
         return None
     with writing(path):
@@ -196,7 +195,7 @@ def set_aside(path: Path) -> Path | None:
 
 
 def _free_name(path: Path) -> Path:
-    """A name that no broker looks at, and that is not taken."""
+    """An unused name that brokers ignore."""
     number = 1
     while (name := path.with_name(f"{path.name}.old{number if number > 1 else ''}")).exists():
         number += 1
@@ -219,7 +218,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Raises OutputError where the system cannot write a file."""
+    """Raise OutputError if the system cannot write a file."""
     try:
         yield
     except OSError as error:
@@ -227,14 +226,14 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def need_local(destination: str) -> None:
-    """Raise UsageError for a destination that is at a URL or in an archive."""
+    """Raise UsageError for a destination at a URL or in an archive."""
     if not is_local(destination) or as_given(destination) != destination:
         words = "can only write to local directories; kfmt export writes to URLs"
         raise UsageError(f"{printable(destination)}: {words}")
 
 
 def need_room(destination: str, n_bytes: int) -> None:
-    """Raise OutputError when the file system of DST has less room than that."""
+    """Raise OutputError if the file system of DST has less free space."""
     folder = Path(destination).absolute()
     while not folder.exists():
         folder = folder.parent
@@ -247,7 +246,7 @@ def need_room(destination: str, n_bytes: int) -> None:
 
 
 def need_new(source: str, destination: str) -> None:
-    """Raise InputError where SRC is not there, UsageError where DST is, or lies inside SRC."""
+    """Raise InputError if SRC is missing, UsageError if DST exists or is inside SRC."""
     need_local(destination)
     if not Path(source).exists():
         raise InputError(f"{printable(source)}: No such file or directory")
@@ -259,7 +258,7 @@ def need_new(source: str, destination: str) -> None:
 
 
 def carry(staging: Staging, file: Input, name: str) -> None:
-    """Copy a file with its times and permissions; raises InputError. name: below DST."""
+    """Copy a file with its times and permissions; raises InputError. name: its path under DST."""
     out = staging.file(name)
     try:
         with file_at(file.path) as source:

@@ -1,6 +1,6 @@
-"""rebuild-index: what a recovering broker writes next to a log.
+"""rebuild-index: the files that a recovering broker writes next to a log.
 
-Where the log is damaged, a broker cuts it; the indexes end there, too. Source:
+A broker truncates a damaged log at the damage; the indexes end there too. Source:
 `org.apache.kafka.storage.internals.log.LogSegment.recover`, `LogLoader`.
 """
 
@@ -33,7 +33,7 @@ from kfmt_cli.writing.salvage.holes import Gaps
 
 @dataclass(slots=True)
 class Rebuilt:
-    """The files of a log by name, without their folder; None for one that should not be there."""
+    """The rebuilt files of a log, by name without folder; None for a file that must not exist."""
 
     log: Input
     size: int = 0
@@ -41,21 +41,21 @@ class Rebuilt:
     entries: int = 0
     has_producers: bool = False
     is_kept: bool = True
-    """A recovering broker cuts nothing of it."""
+    """Whether a recovering broker keeps the whole log."""
     files: dict[str, bytes | None] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How a broker that rebuilds is set."""
+    """The settings of the broker whose rebuild is reproduced."""
 
     interval: int = INDEX_INTERVAL_BYTES
     """index.interval.bytes."""
     expired_before: int | None = None
-    """Producers that wrote nothing after this time in ms are forgotten, None for none of them."""
+    """Producers with no write after this time in ms are expired; None expires none."""
     is_damage_cut: bool = False
-    """A log that a broker would not keep as it is makes its whole start be gone through."""
+    """Whether to predict the whole broker start if a log would not be kept as it is."""
 
 
 def rebuild(
@@ -67,10 +67,10 @@ def rebuild(
     swaps: Sequence[Input] = (),
     gaps: Gaps | None = None,
 ) -> Iterator[Rebuilt]:
-    """The files of the logs of one partition, which come in their order; raises InputError.
+    """Rebuild the files of the logs of one partition, given in order; raises InputError.
 
-    from_nothing: no producer wrote anything before the first of them. swaps: files that a swap had
-    finished, and that a broker puts in the place of others first. gaps: is told of every batch.
+    from_nothing: whether no producer wrote before the first log. swaps: completed files of an
+    interrupted segment replacement, which a broker applies first. gaps: receives the batches kept.
     """
     producers = Producers(known=from_nothing)
     exact: _Exact | None = None
@@ -85,8 +85,8 @@ def rebuild(
             producers.expire(how.expired_before)
         before: dict[str, bytes | None] = {}
         if i and producers.end != base:
-            # A gap or an overlap. A broker makes a snapshot before it recovers the segment; what is
-            # in it comes from all of the earlier segments, where they reach beyond it too.
+            # A gap or an overlap. A broker writes a snapshot before it recovers the segment, with
+            # the state after all earlier segments, even if they reach beyond its base offset.
             producers.end = base
             if producers.known or not producers.of:
                 before[_snapshot_name(producers)] = producers.snapshot()
@@ -103,13 +103,13 @@ def rebuild(
         elif exact is not None:
             exact.put(done, base, after)
         elif after not in (None, producers.end):
-            # A broker keeps snapshots at the base offsets of segments, and the last one.
+            # A broker keeps the snapshots at base offsets of segments, and the last one.
             done.files.pop(_snapshot_name(producers), None)
         yield done
 
 
 class _Exact:
-    """The files that a broker's start on the logs leaves; raises InputError."""
+    """The files after a broker start on the logs; raises InputError."""
 
     def __init__(self, logs: Sequence[Input], swaps: Sequence[Input], how: How) -> None:
         first = Path(logs[0].path)
@@ -126,7 +126,7 @@ class _Exact:
             raise InputError(f"{logs[0].name}: {words}") from error
 
     def put(self, done: Rebuilt, first: int, end: int | None) -> None:
-        """Give a log the files of the segments that are left from an offset on up to another."""
+        """Set a log's files to those of the remaining segments from one offset up to another."""
         done.files.clear()
         done.entries = 0
         for segment in self._left:
@@ -141,10 +141,7 @@ class _Exact:
 
 
 def _producers_at(log: Input) -> Producers:
-    """The producers at the front of a log.
-
-    There are none at offset 0; elsewhere they are those of its snapshot.
-    """
+    """The producer state at the front of a log: empty at offset 0, else from its snapshot."""
     offset = log.base_offset or 0
     producers = Producers(known=offset == 0, end=offset)
     path = Path(log.path).with_name(f"{offset:020}.snapshot")
@@ -157,7 +154,7 @@ def _producers_at(log: Input) -> Producers:
 
 
 def _begins_partition(log: Input) -> bool:
-    """Whether no earlier segment lies next to a log."""
+    """Whether the directory of a log has no earlier segment."""
     others = (
         classify(str(path), path.name) for path in Path(log.path).parent.glob(f"*{LOG.suffix}")
     )
@@ -207,10 +204,10 @@ def _snapshot_name(producers: Producers) -> str:
 
 
 def _add_snapshot(done: Rebuilt, producers: Producers, from_start: bool) -> None:
-    """Add the snapshot after a log, or say why there is none.
+    """Add the snapshot after a log, or a finding if it cannot be written.
 
-    from_start: whether the logs begin with the first segment that a broker would find. It takes a
-    partition that begins at a later offset without a snapshot for one that had no producers.
+    from_start: whether the logs begin with the first segment that a broker would find. If such a
+    partition begins at a later offset without a snapshot, a broker assumes it had no producers.
     """
     if producers.known or (from_start and not producers.of):
         if done.batches:

@@ -1,4 +1,4 @@
-"""Segments that are written one after the other, rolled as a broker rolls them."""
+"""Segments written one after another, rolled as a broker rolls them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kfmt_cli.writing.segment_writer import SegmentWriter
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A KRaft snapshot that was written, below the staging's folder. size: its bytes."""
+    """A KRaft snapshot written under the staging folder. batches: the number per append."""
 
     name: str
     file: OutputFile
@@ -22,7 +22,7 @@ class Snapshot:
 
 
 class RollingWriter:
-    """Takes batches and puts them into segments. logs, snapshots: what was written, by folder."""
+    """Writes batches into segments. logs, snapshots: the files written, by folder."""
 
     def __init__(self, staging: Staging, rolling: Rolling) -> None:
         self._staging = staging
@@ -38,7 +38,7 @@ class RollingWriter:
 
     @property
     def base_offset(self) -> int | None:
-        """The base offset of the segment that is being written, None before its first batch."""
+        """The base offset of the open segment, None before its first batch."""
         return None if self._segment is None else self._segment.base_offset
 
     def begin(
@@ -48,10 +48,10 @@ class RollingWriter:
         snapshot: str | None = None,
         of_file: bool = False,
     ) -> bool:
-        """Begin a file; False when one of that name was written before.
+        """Begin a file; returns False if one with this name was already written.
 
-        base_offset: None for that of the next batch. snapshot: the name of a KRaft snapshot.
-        of_file: the lines name the segment, so that it is never rolled for its size or age.
+        base_offset: None to use the next batch's. snapshot: the name of a KRaft snapshot. of_file:
+        whether lines name the segment, which is then never rolled for its size or age.
         """
         self._close()
         self._folder, self._whole = folder, of_file
@@ -82,7 +82,7 @@ class RollingWriter:
         self.logs.setdefault(self._folder, []).append(self._segment)
 
     def append(self, batches: Written) -> None:
-        """The next batches, rolling where a broker would; raises InputError, OutputError."""
+        """Append batches, rolling as a broker would; raises InputError, OutputError."""
         if self._snapshot is not None:
             self._snapshot.file.write(batches.data)
             self._snapshot.batches.append(len(batches.starts))
@@ -103,7 +103,7 @@ class RollingWriter:
                 self._start(int(batches.base_offset[first]))
 
     def _room(self, segment: SegmentWriter, rest: Written) -> int:
-        """How many of the batches go into the segment; one at least into an empty one."""
+        """The number of batches that go into the segment; at least one if it is empty."""
         last = rest.last_offset
         if not segment.size and not fits(int(last[0]), segment.base_offset):
             raise InputError(
@@ -127,7 +127,7 @@ class RollingWriter:
         self._close()
 
     def abandon(self) -> None:
-        """Let go of what is open."""
+        """Close open files as they are."""
         if self._segment is not None:
             self._segment.abandon()
         if self._snapshot is not None:

@@ -1,4 +1,4 @@
-"""A segment that is written: the log, and its indexes as a recovering broker makes them."""
+"""A segment being written: the log, and its indexes as a recovering broker builds them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kfmt_cli.writing.output import Staging
 
 
 class SegmentWriter:
-    """Puts batches down and indexes them. name: of the log, below the staging's folder."""
+    """Writes batches and indexes them. name: the log's, under the staging folder."""
 
     def __init__(
         self, staging: Staging, name: str, base_offset: int, interval: int = INDEX_INTERVAL_BYTES
@@ -23,11 +23,11 @@ class SegmentWriter:
 
     @property
     def size(self) -> int:
-        """Bytes of the log so far."""
+        """The size of the log so far, in bytes."""
         return self._log.size
 
     def append(self, batches: Written) -> None:
-        """The next batches; raises OutputError when the log grows beyond what a broker opens."""
+        """Append batches; raises OutputError if the log becomes larger than a broker can open."""
         if self.size + len(batches.data) > MOST_SEGMENT_BYTES:
             raise OutputError(f"{self.name}: would be larger than {MOST_SEGMENT_BYTES} bytes")
         starts = batches.starts + self.size
@@ -35,7 +35,7 @@ class SegmentWriter:
         self._log.write(batches.data)
 
     def abandon(self) -> None:
-        """Let go of the files as they are; nothing after `close`."""
+        """Close the files as they are; does nothing after `close`."""
         self._log.abandon()
 
     def close(self) -> None:

@@ -1,13 +1,13 @@
-"""Temporary files and folders that no broker trips over, and what killed runs leave of them.
+"""Temporary files and folders that brokers ignore, and the removal of leftovers of killed runs.
 
-A broker that starts reads every folder of its log directory as a partition, and does not start when
-one is not named like that. A folder whose name ends in `-delete` is one that it is to delete; it
-loads the folder first, as a partition, and passes over what lies in a folder inside of it. A file
-that ends in `.deleted` is deleted in a partition's folder, and passed over elsewhere. Source:
+A starting broker reads every folder of its log directory as a partition, and fails if one is not
+named like a partition. A folder whose name ends in `-delete` is scheduled for deletion; the broker
+first loads it as a partition, and ignores the content of a folder inside it. A file that ends in
+`.deleted` is deleted in a partition directory, and ignored elsewhere. Source:
 `kafka.log.LogManager.loadLogs`, `UnifiedLog.parseTopicPartitionName`, `LogLoader`.
 
-While it is used, the process holds a lock on it; without the lock it was left by a process that is
-gone. Where the system has no such locks, nothing is taken away.
+A process locks the file or folder while it uses it; an unlocked one is a leftover of a process that
+has ended. On systems without such locks, nothing is removed.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ NEW = 0.5  # seconds
 
 @dataclass(slots=True)
 class Claim:
-    """A temporary file, or a folder with a folder inside for the files."""
+    """A temporary file, or a folder that has a folder inside for the files."""
 
     path: Path
     lock: int
-    """A descriptor, which holds the lock; of a file it is open for writing."""
+    """A descriptor that holds the lock; for a file, it is open for writing."""
     _held: bool = True
 
     @property
     def inside(self) -> Path:
-        """Where the files of a folder go."""
+        """Where to put the files of a folder."""
         return self.path / INSIDE
 
     def give_up(self) -> None:
-        """Take away what is left of it; what was given up stays so."""
+        """Remove what is left of it; further calls do nothing."""
         if self._held:
             self._held = False
             _remove(self.path)
@@ -56,7 +56,7 @@ class Claim:
 
 
 def claim_folder(parent: Path) -> Claim:
-    """A new temporary folder; raises OSError."""
+    """Create a temporary folder; raises OSError."""
     path = parent / f"{NAME}-0.{uuid4().hex}-delete"
     path.mkdir(0o700)
     lock = os.open(path / LOCK_NAME, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -67,14 +67,14 @@ def claim_folder(parent: Path) -> Claim:
 
 
 def claim_file(parent: Path) -> Claim:
-    """A new temporary file, empty and open for writing; raises OSError."""
+    """Create an empty temporary file, open for writing; raises OSError."""
     lock, path = tempfile.mkstemp(".deleted", f".{NAME}-", parent)
     _try_lock(lock)
     return Claim(Path(path), lock)
 
 
 def take_away(parent: Path) -> list[Path]:
-    """Remove what killed runs left in a folder; what that was."""
+    """Remove leftovers of killed runs from a folder; returns the removed paths."""
     gone: list[Path] = []
     folders = ((path, path / LOCK_NAME) for path in sorted(parent.glob(FOLDERS)))
     files = ((path, path) for path in sorted(parent.glob(FILES)))
@@ -87,11 +87,11 @@ def take_away(parent: Path) -> list[Path]:
 
 
 def _is_left(path: Path) -> bool:
-    """Whether nobody holds the lock on a file."""
+    """Whether no process holds the lock on a file."""
     try:
         lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        return sys.platform != "win32"  # killed before it was made
+        return sys.platform != "win32"  # killed before it created the lock file
     except OSError:
         return False
     try:
@@ -101,7 +101,7 @@ def _is_left(path: Path) -> bool:
 
 
 def _is_old(path: Path) -> bool:
-    """Whether there was time enough to take the lock after it was made."""
+    """Whether it is old enough that its process must have locked it."""
     try:
         return time.time() - path.stat().st_mtime > NEW
     except OSError:
@@ -113,7 +113,7 @@ def _try_lock(lock: int) -> bool:
         return False
     try:
         flock(lock, LOCK_EX | LOCK_NB)
-    except OSError:  # held, or a file system without locks
+    except OSError:  # locked, or a file system without locks
         return False
     return True
 

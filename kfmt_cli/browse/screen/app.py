@@ -1,4 +1,4 @@
-"""The browser as an application: what its keys do."""
+"""The browser application, with the actions of its keys."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class BrowserApp(SearchingBrowser):
     ]
     is_following = False
 
-    # Around.
+    # General.
 
     def action_help(self) -> None:
-        """The keys."""
+        """Show the keys."""
         self.page("Help", list(help_lines(min(int(self.size.width * 0.96), 100) - 4)))
 
     def action_out(self) -> None:
-        """One step back: cancel what runs, leave a view, or a pane."""
+        """Go back one step: cancel a running task, leave a view, or a pane."""
         if self.hunt is not None:
             self.workers.cancel_group(self, "hunt")
             self._hunted("search cancelled")
@@ -67,12 +67,12 @@ class BrowserApp(SearchingBrowser):
         self.panes.toggle_bytes()
 
     def action_payload(self) -> None:
-        """What a record says, or its fields."""
+        """Toggle a record's content and its fields."""
         if self.has_log():
             self.panes.toggle_payload()
 
     def action_dark(self) -> None:
-        """Dark or light."""
+        """Toggle dark and light."""
         self.theme = "textual-light" if self.theme == "textual-dark" else "textual-dark"
         for lines in self.query("LineList"):
             lines.refresh()
@@ -96,7 +96,7 @@ class BrowserApp(SearchingBrowser):
             self._tell_finding()
 
     def action_finding(self, by: int) -> None:
-        """The next finding, or the one before, where it is."""
+        """Go to the next or previous finding."""
         session = self.session
         finding = session.next_finding(by)
         if finding is None:
@@ -121,7 +121,7 @@ class BrowserApp(SearchingBrowser):
             self.tell_finding(finding, at, len(every))
 
     def action_explain(self) -> None:
-        """What the finding means."""
+        """Explain the finding."""
         finding = self.session.finding
         if finding is None:
             self.action_finding(1)
@@ -144,7 +144,7 @@ class BrowserApp(SearchingBrowser):
     # Filter, follow.
 
     def action_filter(self) -> None:
-        """Ask which batches are listed."""
+        """Ask for a filter of batches."""
         if self.has_log():
             doc = (FORM, "empty for all")
             words = self.session.wanted.words
@@ -162,7 +162,7 @@ class BrowserApp(SearchingBrowser):
         self.say("")
 
     def action_follow(self) -> None:
-        """Follow a file that grows, or no longer."""
+        """Start or stop following a growing file."""
         if not self.has_log():
             return
         self.is_following = not self.is_following
@@ -179,7 +179,7 @@ class BrowserApp(SearchingBrowser):
 
     @work(thread=True, exclusive=True, group="follow")
     def _take_in(self) -> None:
-        """Look whether the file has grown, on a thread."""
+        """Check on a thread whether the file has grown."""
         log = self.session.log
         if log is None:
             return
@@ -191,12 +191,12 @@ class BrowserApp(SearchingBrowser):
             self.call_from_thread(self._rolled, later)
 
     def _cut(self, words: str) -> None:
-        """The file is not what it was: what is left of it cannot be followed."""
+        """Stop following: the file has shrunk or is missing."""
         self.is_following = False
         self.say(f"stopped following: {safe(words)}", "bold red")
 
     def _rolled(self, node: DiskNode) -> None:
-        """The broker has begun another segment: follow that one."""
+        """Follow the next segment, as the broker has rolled the log."""
         self.disk_tree.add_node(node, self.session.parent_of(node))
         self.open_node(node)
         self.say(f"following: {safe(node.label)}", "green")

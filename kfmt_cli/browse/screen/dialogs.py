@@ -1,4 +1,4 @@
-"""What is asked for in a window above the others, and pages of text."""
+"""Dialog windows, and pages of text."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LineDialog(ModalScreen[str | None]):
     def __init__(
         self, title: str, doc: Sequence[str], text: str, wrong: Callable[[str], str]
     ) -> None:
-        """wrong: why a line cannot be taken, empty for one that can."""
+        """wrong: why a line is invalid, empty if it is valid."""
         super().__init__()
         self._title = title
         self._doc = doc
@@ -54,7 +54,7 @@ class LineDialog(ModalScreen[str | None]):
                 yield Static(Text(line, style="dim"))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Take what was typed, or say what is wrong with it."""
+        """Accept the input, or show why it is invalid."""
         event.stop()
         wrong = self._wrong(event.value)
         if wrong:
@@ -64,7 +64,7 @@ class LineDialog(ModalScreen[str | None]):
 
 
 class ChoiceLine(Static):
-    """Words of which one is chosen; the marks say which, without colours, too."""
+    """A row of choices; the marks show which is selected, even without colours."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class ChoiceLine(Static):
         *,
         id: str,  # noqa: A002 (Textual's)
     ) -> None:
-        """choices: words by what they mean."""
+        """choices: labels by value."""
         super().__init__(id=id)
         self._label = label
         self._choices = choices
@@ -85,7 +85,7 @@ class ChoiceLine(Static):
         self.choose(self.chosen)
 
     def choose(self, name: str) -> None:
-        """Choose one of them."""
+        """Select a choice."""
         self.chosen = name
         text = Text(f"{self._label:<4}", style="dim")
         for i, (choice, words) in enumerate(self._choices.items()):
@@ -96,17 +96,17 @@ class ChoiceLine(Static):
         self.update(text)
 
     def action_take(self, number: int) -> None:
-        """Choose one of them, by its number."""
+        """Select a choice by its index."""
         self.choose(list(self._choices)[number])
 
     def turn(self) -> None:
-        """Choose the next one."""
+        """Select the next choice."""
         names = list(self._choices)
         self.choose(names[(names.index(self.chosen) + 1) % len(names)])
 
 
 class SearchDialog(ModalScreen[SoughtText | None]):
-    """Asks what is searched for."""
+    """Asks for a search term."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *_CLOSE,
@@ -117,7 +117,7 @@ class SearchDialog(ModalScreen[SoughtText | None]):
     FIELDS: ClassVar[dict[str, str]] = {BOTH: "keys and values", KEY: "keys", VALUE: "values"}
 
     def __init__(self, before: SoughtText | None, trouble: str = "") -> None:
-        """trouble: why nothing can be searched."""
+        """trouble: why a search is impossible."""
         super().__init__()
         self._before = before or SoughtText("")
         self._trouble = trouble
@@ -135,11 +135,11 @@ class SearchDialog(ModalScreen[SoughtText | None]):
             yield Static(Text(words, style="dim"))
 
     def action_turn(self, name: str) -> None:
-        """The next choice."""
+        """Select the next choice."""
         self.query_one(f"#{name}", ChoiceLine).turn()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Search, or say what is wrong."""
+        """Search, or show why the input is invalid."""
         event.stop()
         kind, field = (self.query_one(f"#{name}", ChoiceLine).chosen for name in ("kind", "field"))
         sought = SoughtText(event.value, kind, field)

@@ -1,4 +1,4 @@
-"""The tree of what lies on the disk."""
+"""The tree of directories and files on the disk."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
 from kfmt_cli.render.style import human, safe
 
 MARK_STYLES = {"bad": "bold red", "warn": "yellow", "good": "green", "dim": "dim"}
-FEW = 12  # partitions that are shown open at once
+FEW = 12  # partitions opened at once
 
 
 class DiskTree(Tree[DiskNode]):
-    """Log directories, topics, partitions and files; the children of a node are made when it is
-    opened."""
+    """Log directories, topics, partitions and files; opening a node creates its children."""
 
     DEFAULT_CSS = """
     DiskTree { background: $background; padding: 0; scrollbar-size-horizontal: 0;
@@ -31,14 +30,14 @@ class DiskTree(Tree[DiskNode]):
     ICON_NODE_EXPANDED = "▾ "
 
     def __init__(self, top: DiskNode, mark: Callable[[DiskNode], tuple[str, str]]) -> None:
-        """mark: the mark of a node and its style."""
+        """mark: returns the mark of a node and its style."""
         super().__init__("", top, id="tree")
         self.guide_depth = 2
         self.auto_expand = False
         self._mark = mark
 
     def on_mount(self) -> None:
-        """Open what there is few of."""
+        """Open the root and its directories."""
         self._open(self.root)
         self.root.expand()
         for child in self.root.children:
@@ -55,7 +54,7 @@ class DiskTree(Tree[DiskNode]):
             node.add("", child, allow_expand=bool(child.children))
 
     def on_tree_node_expanded(self, event: Tree.NodeExpanded[DiskNode]) -> None:
-        """Make the children."""
+        """Create the children."""
         self._open(event.node)
 
     def render_label(self, node: TreeNode[DiskNode], base_style: Style, style: Style) -> Text:
@@ -85,7 +84,7 @@ class DiskTree(Tree[DiskNode]):
         self.call_after_refresh(self._see, at)
 
     def add_node(self, new: DiskNode, above: DiskNode | None) -> None:
-        """Show a file that was not there before."""
+        """Add a file that has appeared."""
         places = [self.root]
         while places:
             place = places.pop()
@@ -97,6 +96,6 @@ class DiskTree(Tree[DiskNode]):
         self.move_cursor(node)
 
     def renew(self) -> None:
-        """Marks or sizes have changed."""
+        """Redraw the tree after marks or sizes have changed."""
         self._invalidate()
         self.refresh()

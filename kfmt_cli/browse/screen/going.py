@@ -1,4 +1,4 @@
-"""The browser goes to an offset, a time or a byte, in whichever segment of the partition it is."""
+"""The browser goes to an offset, a time or a byte, in whichever segment of the partition has it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_LOG = "select a partition or segment on the left first"
 
 
 def wrong_in(read: Callable[[str], object]) -> Callable[[str], str]:
-    """Why a line cannot be taken."""
+    """A function that returns why `read` rejects a line, empty if it accepts it."""
 
     def look(words: str) -> str:
         try:
@@ -29,13 +29,13 @@ def wrong_in(read: Callable[[str], object]) -> Callable[[str], str]:
 
 
 class GoingBrowser(BrowserLayout):
-    """A browser with a place that it goes to."""
+    """A browser that can go to a place."""
 
     goal: Goal | None = None
-    """Where to go as soon as the outline reaches it."""
+    """The place to go to once the outline reaches it."""
 
     def has_log(self) -> bool:
-        """Whether a log is open or was opened now: that of the partition that is selected."""
+        """Whether a log is open; opens one of the selected partition if needed."""
         logs = self.logs_here()
         if not logs:
             self.say(NO_LOG)
@@ -47,7 +47,7 @@ class GoingBrowser(BrowserLayout):
         return self.session.log is not None
 
     def logs_here(self) -> list[DiskNode]:
-        """The logs of the partition that is selected, or the log by itself."""
+        """The logs of the selected partition, or a selected log outside any partition."""
         partition = self.session.partition_of(self._selected)
         inside = list(partition.partitions())
         if len(inside) == 1 and partition.file is None:
@@ -56,10 +56,10 @@ class GoingBrowser(BrowserLayout):
         is_other = self._selected.is_log and self._selected not in logs
         return [self._selected] if is_other else logs
 
-    # What is asked.
+    # Dialogs.
 
     def action_go_to(self) -> None:
-        """Ask where to go."""
+        """Ask for the place to go to."""
         doc = (
             "700                an offset",
             "2023-11-14T22:20   a time in UTC; now-1h",
@@ -71,7 +71,7 @@ class GoingBrowser(BrowserLayout):
         self.push_screen(dialog, self._go_to)
 
     def _goal_of_here(self, words: str) -> Goal:
-        """A place as it is typed; raises UsageError, also where there is no log to go to."""
+        """A place as typed; raises UsageError, also if there is no log to go to."""
         goal = goal_of(words)
         if not self.logs_here():
             raise UsageError(NO_LOG)
@@ -92,7 +92,7 @@ class GoingBrowser(BrowserLayout):
         self.call_after_refresh(self.go_to, goal)
 
     def _begins_at(self, goal: Goal, logs: list[DiskNode]) -> DiskNode:
-        """The log in which a place is, or the first one in which it can be."""
+        """The log that contains a place, or the first one that may contain it."""
         here = self.session.node if self.session.node in logs else None
         if goal.kind == OFFSET:
             reached = [node for node in logs if _base(node) <= goal.value]
@@ -102,7 +102,7 @@ class GoingBrowser(BrowserLayout):
         return logs[0]
 
     def _is_later(self, goal: Goal) -> bool:
-        """Whether a time is after the beginning of the log that is open."""
+        """Whether a time is later than the first batch of the open log."""
         log = self.session.log
         if log is None or not log.outline.n_rows:
             return False
@@ -112,17 +112,17 @@ class GoingBrowser(BrowserLayout):
             return False
         return 0 <= int(block.batches.max_timestamp[i]) < goal.value
 
-    # On the way.
+    # Going there.
 
     def go_to(self, goal: Goal) -> None:
-        """Go to a place of the log, at once or when the outline reaches it."""
+        """Go to a place in the log, at once or when the outline reaches it."""
         self.goal = goal
         if not self.arrived():
             self.say(f"going to {goal.kind} {goal.value}; Esc cancels")
             self._outline_on()
 
     def arrived(self) -> bool:
-        """Go where somebody waits to go, if the outline reaches it; whether nobody waits."""
+        """Go to the pending place if the outline reaches it; returns whether none is pending."""
         goal, log = self.goal, self.session.log
         if goal is None:
             return True
@@ -153,7 +153,7 @@ class GoingBrowser(BrowserLayout):
         return True
 
     def _next_log(self, goal: Goal) -> DiskNode | None:
-        """The log after the one that is open, where a time is later than all of that."""
+        """The log after the open one, if a time is later than the whole open log."""
         log, node = self.session.log, self.session.node
         logs = self.logs_here()
         if goal.kind != TIME or log is None or node not in logs:
@@ -163,10 +163,10 @@ class GoingBrowser(BrowserLayout):
         return next(iter(logs[logs.index(node) + 1 :]), None)
 
     def say_arrived(self, goal: Goal) -> None:
-        """Say what is there, where more than the place is known of it."""
+        """Describe the place, if more is known about it."""
 
     def _say_beyond(self, goal: Goal) -> None:
-        """Say that what was gone to is not there, if so."""
+        """Say so if the place does not exist."""
         log, place = self.session.log, self.session.place
         anchors = log.outline.anchors if log is not None else []
         if not anchors or goal.kind == BYTE:
@@ -182,7 +182,7 @@ class GoingBrowser(BrowserLayout):
             self.say(f"{words} is not in {where}; showing the next batch", "yellow")
 
     def _outline_on(self) -> None:
-        """Outline a file at a URL further than it was."""
+        """Extend the outline of a file at a URL."""
         log = self.session.log
         if log is not None and not log.outline.is_whole and log.outline.wanted_bytes is not None:
             log.outline.wanted_bytes = log.outline.end + AHEAD

@@ -1,4 +1,4 @@
-"""The browser's panes and the lines around them: opening nodes, views, and what threads do."""
+"""The browser's panes and the lines around them: opening nodes, views, and work on threads."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from kfmt_cli.errors import KfmtError
 from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.render.style import grouped, safe
 
-GENTLE = 256 << 20  # bytes that are checked without being asked,
-GENTLE_AFAR = 16 << 20  # and those of files at a URL
-OFTEN = 0.25  # seconds between two looks at what threads do
-FOLLOW = 0.5  # seconds between two looks at a file that grows
+GENTLE = 256 << 20  # bytes to check without being asked,
+GENTLE_AFAR = 16 << 20  # and bytes of files at a URL
+OFTEN = 0.25  # seconds between polls of the threads
+FOLLOW = 0.5  # seconds between polls of a growing file
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 
 
 class BrowserLayout(App[None]):
-    """What is on the screen."""
+    """The panes and lines of the screen."""
 
     TITLE = "kfmt browse"
     ENABLE_COMMAND_PALETTE = False
@@ -56,14 +56,14 @@ class BrowserLayout(App[None]):
     )
 
     def __init__(self, session: Session, *, theme: str = "dark", checks: bool = True) -> None:
-        """checks: what is small is checked without being asked."""
+        """checks: check small inputs without being asked."""
         super().__init__()
         self.session = session
         self.theme = f"textual-{theme}"
         self.view: ListedView | None = None
         self.is_following = False
         self.said = ""
-        """What was answered to the last key."""
+        """The response to the last key."""
         self._checks = checks
         self._checking: set[str] = set()
         self._selected = session.top
@@ -95,7 +95,7 @@ class BrowserLayout(App[None]):
         return self.query_one(DiskTree)
 
     def on_mount(self) -> None:
-        """Show what was given."""
+        """Show the given paths."""
         self.panes.display = False
         self.set_interval(OFTEN, self._look)
         self.set_interval(FOLLOW, self._follow_on)
@@ -112,7 +112,7 @@ class BrowserLayout(App[None]):
             self._check_all(found, GENTLE_AFAR if is_afar else GENTLE)
 
     def on_resize(self) -> None:
-        """Lay out anew."""
+        """Redo the layout."""
         self.call_after_refresh(self._laid_out)
 
     def _laid_out(self) -> None:
@@ -151,7 +151,7 @@ class BrowserLayout(App[None]):
 
     @on(Tree.NodeHighlighted)
     def highlighted(self, event: Tree.NodeHighlighted[DiskNode]) -> None:
-        """A node is selected: say what it is."""
+        """Show the home page of the highlighted node."""
         node = event.node.data
         if node is None or node is self._selected:
             return
@@ -165,7 +165,7 @@ class BrowserLayout(App[None]):
 
     @on(Tree.NodeSelected)
     def selected(self, event: Tree.NodeSelected[DiskNode]) -> None:
-        """A node was chosen: open it."""
+        """Open the selected node."""
         node = event.node.data
         if node is None:
             return
@@ -178,7 +178,7 @@ class BrowserLayout(App[None]):
             self.open_node(logs[0])
 
     def show_home(self, node: DiskNode) -> None:
-        """What a directory is, and what can be asked about it."""
+        """Show the page of a directory."""
         self.view = None
         self.panes.display, self.text.display = False, True
         lines = home_lines(node, self.session.checked, self._checking)
@@ -188,7 +188,7 @@ class BrowserLayout(App[None]):
         self.tell()
 
     def open_node(self, node: DiskNode, width: int | None = None) -> None:
-        """Show a file: the batches of a log, the entries of another one."""
+        """Show a file: a log's batches, or the entries of another file."""
         self._selected = node
         self.view = None
         self.session.node = node
@@ -208,7 +208,7 @@ class BrowserLayout(App[None]):
         self.call_after_refresh(self.tell)
 
     def _show_file(self, node: DiskNode) -> None:
-        """The entries of a file that is no log, as `kfmt dump` has them."""
+        """Show the entries of a file that is not a log, as `kfmt dump` does."""
         from kfmt_cli.commands.dump import Dump
 
         self.session.log = self.session.content = self.session.place = None
@@ -232,26 +232,26 @@ class BrowserLayout(App[None]):
 
     @property
     def is_busy(self) -> bool:
-        """Whether somebody waits for a thread."""
+        """Whether the user is waiting for a thread."""
         return False
 
     def arrived(self) -> bool:
-        """Go where somebody waits to go, if the outline reaches it; whether nobody waits."""
+        """Go to the pending place if the outline reaches it; returns whether none is pending."""
         return True
 
     def progress_words(self) -> str:
-        """How far a search is."""
+        """The progress of a search."""
         return ""
 
     def reach_on(self) -> None:
-        """See to it that the outline reaches what is looked at."""
+        """Extend the outline if the view needs it."""
 
     def _follow_on(self) -> None:
-        """Look whether a file has grown."""
+        """Check whether a followed file has grown."""
 
     @work(thread=True, exclusive=True, group="scan")
     def scan(self) -> None:
-        """Outline the log that is open, on a thread."""
+        """Outline the open log, on a thread."""
         log, worker = self.session.log, get_current_worker()
         if log is None:
             return
@@ -268,7 +268,7 @@ class BrowserLayout(App[None]):
         self.tell()
 
     def _look(self) -> None:
-        """Show how far threads are."""
+        """Show the progress of threads."""
         log = self.session.log
         if log is not None and self.panes.display:
             if self.panes.batches.n_rows != log.outline.n_rows:
@@ -278,7 +278,7 @@ class BrowserLayout(App[None]):
                 self.tell()
 
     def action_check(self) -> None:
-        """Check what is selected in the tree."""
+        """Check the selected tree node."""
         node = self.session.partition_of(self._selected)
         found = list(node.partitions()) or [node]
         self.say(f"checking {len(found)} partitions" if len(found) > 1 else "checking")
@@ -286,7 +286,7 @@ class BrowserLayout(App[None]):
 
     @work(thread=True, group="check")
     def _check_all(self, nodes: list[DiskNode], most: int | None) -> None:
-        """Check partitions, on a thread. most: bytes of all of them."""
+        """Check partitions, on a thread. most: skip the check if they have more bytes in total."""
         worker = get_current_worker()
         if most is not None and sum(node.size for node in nodes) > most:
             return
@@ -312,14 +312,14 @@ class BrowserLayout(App[None]):
     # Views.
 
     def action_view(self, key: str) -> None:
-        """Another view of the partition or directory, or back to the batches."""
+        """Show another view of the partition or directory, or return to the batches."""
         if key == "0":
             self.show_log()
             return
         self.show_view(VIEWS_BY_KEY[key])
 
     def show_log(self) -> None:
-        """Back to the log, or to the directory."""
+        """Return to the log, or to the directory."""
         self.view = None
         if self.session.log is not None:
             self.panes.display, self.text.display = True, False
@@ -333,7 +333,7 @@ class BrowserLayout(App[None]):
 
     @property
     def viewed(self) -> ViewedPlace:
-        """What views are about."""
+        """The node and the offset that views show."""
         node = self.session.partition_of(self._selected)
         content, record = self.session.content, self.session.record
         if content is not None and content.n_records:
@@ -341,7 +341,7 @@ class BrowserLayout(App[None]):
         return ViewedPlace(node)
 
     def show_view(self, view: ListedView) -> None:
-        """Show a view, whose text a thread makes."""
+        """Show a view; a thread makes its text."""
         self.view = view
         self.panes.display, self.text.display = False, True
         if self.screen.has_class("-narrow"):
@@ -364,21 +364,21 @@ class BrowserLayout(App[None]):
         has_keys = self.disk_tree.has_focus
         self._show_text(shown, view.question)
         if view.finds and len(shown.splitlines()) >= self.text.size.height:
-            # As on a terminal: what is lost and what to do comes last.
+            # As on a terminal, the losses and the remedies come last.
             self.text.heading = f" {view.question}   Home: all findings"
             self.text.scroll_end(animate=False)
         if has_keys:
             self.disk_tree.focus()
 
-    # Lines around.
+    # Lines around the panes.
 
     @on(LogPanes.Changed)
     def changed(self) -> None:
-        """Something else is selected: the command line follows."""
+        """Update the command line after a new selection."""
         self.tell()
 
     def say(self, words: str, style: str = "") -> None:
-        """Answer a key in the line at the bottom."""
+        """Show the response to a key in the status line."""
         self.said, self._said_style, self._said_at = words, style, self._here
         self.tell()
 
@@ -387,13 +387,13 @@ class BrowserLayout(App[None]):
 
     @property
     def _here(self) -> object:
-        """What is selected: what was said holds until something else is."""
+        """The selection; a response is shown until it changes."""
         place = self.session.place
         where = None if place is None else (place.position, self.session.record)
         return self.session.node, where, self.view
 
     def tell(self) -> None:
-        """Write the lines around the panes."""
+        """Update the lines around the panes."""
         if not self.is_running or len(self.screen_stack) > 1:
             return
         self._put("tabs", self._tabs())
@@ -411,7 +411,7 @@ class BrowserLayout(App[None]):
         self._put("status", status.append(words, style=style))
 
     def _put(self, name: str, text: Text, *, layout: bool = False) -> None:
-        """Write one of the lines, if it says something else than before."""
+        """Update one of the lines, if its text has changed."""
         known = self._lines.get(name)
         if known is None or known.markup != text.markup:
             self._lines[name] = text
@@ -429,7 +429,7 @@ class BrowserLayout(App[None]):
 
     @property
     def view_state(self) -> ViewState:
-        """What is on the screen."""
+        """The state of the screen."""
         if self.view is not None:
             return ViewState(ViewKind.VIEW, command=tuple(self._view_command(self.view)))
         if self.panes.display:
@@ -445,14 +445,14 @@ class BrowserLayout(App[None]):
             return [view.name.lower(), *self.viewed.names]
 
     def command_line(self) -> str:
-        """The command line that gives what is on the screen."""
+        """The command line equivalent to the screen."""
         try:
             return command_text(self.view_state)
         except KfmtError as error:
             return safe(str(error))
 
     def tell_finding(self, finding: Finding, at: int, number: int) -> None:
-        """Say what a finding is."""
+        """Show a finding in the status line."""
         place = "" if finding.position is None else f" byte {grouped(finding.position)}"
         what = f"{finding.code.name}{place}: {safe(finding.message)}"
         words = f"{at + 1} of {number} (e explains)  {what}"
@@ -461,7 +461,7 @@ class BrowserLayout(App[None]):
     def page(
         self, title: str, lines: list[Text | str], done: Callable[[], None] | None = None
     ) -> None:
-        """A page above the others."""
+        """Show a page in a window."""
         self.push_screen(
             dialogs.PageWindow(title, lines), lambda _: done() if done else self.tell()
         )

@@ -1,4 +1,4 @@
-"""A list of lines of which only those are made that are seen, with a heading and a cursor."""
+"""A list that creates only its visible lines, with a heading and a cursor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from textual.strip import Strip
 
 Fetch = Callable[[int, int], Sequence[Text | str]]
 MOST_STRIPS = 2000
-ASIDE = 8  # columns that a key moves
+ASIDE = 8  # columns per key press
 
 
 def _no_lines(first: int, last: int) -> Sequence[Text | str]:
@@ -26,7 +26,7 @@ def _no_lines(first: int, last: int) -> Sequence[Text | str]:
 
 
 class _OfLines(Message):
-    """Something happened in a list. row: the number of the line that the cursor is on."""
+    """An event in a list. row: the index of the line under the cursor."""
 
     def __init__(self, lines: LineList, row: int) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class _OfLines(Message):
 
 
 class LineList(ScrollView, can_focus=True):
-    """Lines by number, fetched when they are seen; text with escape sequences keeps its colours."""
+    """Lines by number, fetched when they become visible; escape sequences keep their colours."""
 
     DEFAULT_CSS = """
     LineList { height: 1fr; background: $background; scrollbar-size-horizontal: 0;
@@ -63,10 +63,10 @@ class LineList(ScrollView, can_focus=True):
     ]
 
     class Resized(_OfLines):
-        """There is room for other lines."""
+        """The list has room for other lines."""
 
     class Moved(_OfLines):
-        """The cursor is on another line."""
+        """The cursor has moved to another line."""
 
     class Chosen(_OfLines):
         """A line was chosen."""
@@ -82,10 +82,10 @@ class LineList(ScrollView, can_focus=True):
         self._line_width = 0
         self._style = self._cursor_style = Style()
 
-    # What is in it.
+    # Content.
 
     def show(self, n_rows: int, fetch: Fetch, heading: str = "", cursor: int = 0) -> None:
-        """Show other lines."""
+        """Show other lines, fetched when they become visible."""
         self._fetch, self.heading = fetch, heading
         self.cursor = min(cursor, max(n_rows - 1, 0))
         self._line_width = 0
@@ -98,7 +98,7 @@ class LineList(ScrollView, can_focus=True):
         self.refresh()
 
     def show_lines(self, lines: Sequence[Text | str], heading: str = "") -> None:
-        """Show lines that are there already."""
+        """Show lines that already exist."""
         self.show(len(lines), lambda first, last: lines[first:last], heading)
 
     def clear(self) -> None:
@@ -106,27 +106,27 @@ class LineList(ScrollView, can_focus=True):
         self.show(0, _no_lines)
 
     def resize_to(self, n_rows: int) -> None:
-        """The number of lines has changed; those that are seen stay."""
+        """Change the number of lines; the visible ones stay."""
         if n_rows != self.n_rows:
             self._strips.pop(self.n_rows, None)
         self.n_rows = n_rows
         self.virtual_size = Size(self._line_width, n_rows + 1)
 
     def renew(self) -> None:
-        """The lines say something else now."""
+        """Fetch the lines again, as their text has changed."""
         self._strips.clear()
         self.refresh()
 
     @property
     def seen(self) -> tuple[int, int]:
-        """The lines that are seen: the first, and the one after the last."""
+        """The range of visible lines: the first, and the one after the last."""
         first = int(self.scroll_offset.y)
         return first, min(first + max(self.size.height - 1, 0), self.n_rows)
 
     # Drawing.
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        self._style = self.rich_style  # costs much to ask for each line
+        self._style = self.rich_style  # expensive per line
         self._cursor_style = self._style + self.get_component_rich_style(
             "line-list--cursor", partial=True
         )
@@ -150,7 +150,7 @@ class LineList(ScrollView, can_focus=True):
         return strip.crop_extend(x, x + width, Style()).apply_style(style)
 
     def _made(self, row: int) -> Strip:
-        """A line, made together with those around it that are seen, too."""
+        """A line, made together with the other visible lines."""
         first, last = self.seen
         first, last = (first, last) if first <= row < last else (row, row + 1)
         if len(self._strips) > MOST_STRIPS:
@@ -173,18 +173,18 @@ class LineList(ScrollView, can_focus=True):
         text = line if isinstance(line, Text) else Text.from_ansi(line)
         text.end = ""
         if not text.spans and text.style:
-            text.stylize(text.style)  # without spans, Rich leaves the style of all to its console
+            text.stylize(text.style)  # without spans, Rich leaves the style to its console
         return text
 
     # Moving.
 
     def go(self, row: int) -> None:
-        """Put the cursor on a line, and say so."""
+        """Move the cursor to a line, and post `Moved`."""
         self.put_cursor(row)
         self.post_message(self.Moved(self, self.cursor))
 
     def put_cursor(self, row: int) -> None:
-        """Put the cursor on a line."""
+        """Move the cursor to a line."""
         row = max(min(row, self.n_rows - 1), 0)
         if row != self.cursor:
             before, self.cursor = self.cursor, row
@@ -197,7 +197,7 @@ class LineList(ScrollView, can_focus=True):
         self.refresh(Region(0, y, self.size.width, 1))
 
     def see_cursor(self) -> None:
-        """Scroll so far that the line with the cursor is seen."""
+        """Scroll until the line under the cursor is visible."""
         first, height = int(self.scroll_offset.y), max(self.size.height - 1, 1)
         if self.cursor < first:
             self.scroll_to(y=self.cursor, animate=False, force=True)

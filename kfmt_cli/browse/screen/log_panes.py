@@ -1,4 +1,4 @@
-"""The panes of a log: its batches, the records of one, the fields of a record, and the bytes."""
+"""The panes of a log: its batches, a batch's records, a record's fields, and the bytes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kfmt_cli.errors import KfmtError
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import count, grouped, safe
 
-NARROW = 110  # columns below which bytes are not next to lists
-SHORT = 34  # lines of a screen on which records and fields take turns
+NARROW = 110  # columns; on a narrower screen, bytes are under the lists
+SHORT = 34  # lines; on a shorter screen, records and fields alternate
 
 
 class LogPanes(Container):
@@ -36,7 +36,7 @@ class LogPanes(Container):
     """
 
     class Changed(Message):
-        """Something else is selected."""
+        """The selection has changed."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(id="panes")
@@ -65,7 +65,7 @@ class LogPanes(Container):
 
     @property
     def fields(self) -> LineList:
-        """The list of fields, or what a record says."""
+        """The list of fields, or a record's content."""
         return self.query_one("#fields", LineList)
 
     @property
@@ -77,11 +77,11 @@ class LogPanes(Container):
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the screen has no room for bytes next to lists."""
+        """Whether the screen is too narrow to show bytes next to lists."""
         return self.app.size.width < NARROW
 
     def lay_out(self, focused: LineList | None = None) -> None:
-        """Show the panes that there is room for."""
+        """Show the panes that fit on the screen."""
         focused = focused or self._focused
         self.set_class(self.is_narrow, "-slim")
         is_short = self.app.size.height < SHORT
@@ -97,18 +97,18 @@ class LogPanes(Container):
         return focused if isinstance(focused, LineList) else None
 
     def toggle_bytes(self) -> None:
-        """Show the bytes, or hide them."""
+        """Show or hide the bytes."""
         self._wants_bytes = not self.bytes.display
         self.lay_out()
         self.call_after_refresh(self._show_bytes)
 
     def focus_on(self, pane: LineList) -> None:
-        """Show a pane and give it the keys."""
+        """Show a pane and focus it."""
         self.lay_out(pane)
         pane.focus()
 
     def step_in(self) -> None:
-        """From batches to records, from there to fields."""
+        """Move the focus from batches to records, or from records to fields."""
         if self._focused is self.batches:
             has_records = self.session.content is not None and self.session.content.n_records
             self.focus_on(self.records if has_records else self.fields)
@@ -116,7 +116,7 @@ class LogPanes(Container):
             self.focus_on(self.fields)
 
     def step_out(self) -> bool:
-        """The other way; whether there was a step to take."""
+        """Move the focus back; returns False if it was on the batches already."""
         focused = self._focused
         if focused is self.batches or focused is None:
             return False
@@ -136,7 +136,7 @@ class LogPanes(Container):
     # Showing.
 
     def open(self) -> None:
-        """Show the log that was opened."""
+        """Show the open log."""
         session = self.session
         log = session.log
         if log is None:
@@ -179,7 +179,7 @@ class LogPanes(Container):
             return [f" {safe(str(error))}"] * (last - first)
 
     def grow(self) -> None:
-        """There may be more batches than before."""
+        """Show newly added batches."""
         log = self.session.log
         if log is None:
             return
@@ -191,7 +191,7 @@ class LogPanes(Container):
             self.open()
 
     def select_row(self, row: int, offset: int | None = None) -> None:
-        """Select the batch of a row, and the record with an offset in it."""
+        """Select a row's batch, and in it the record with an offset."""
         self.batches.put_cursor(row)
         self._show_batch(offset)
 
@@ -199,11 +199,11 @@ class LogPanes(Container):
     def batch_moved(self, event: LineList.Moved) -> None:
         """Show the batch."""
         event.stop()
-        if event.row == self.batches.cursor:  # and there is nothing newer
+        if event.row == self.batches.cursor:  # still the current row
             self._show_batch()
 
     def _show_batch(self, offset: int | None = None) -> None:
-        """Show the batch with the cursor, and the record with an offset in it."""
+        """Show the batch under the cursor, and select the record with an offset."""
         session = self.session
         if session.log is None:
             return
@@ -242,14 +242,14 @@ class LogPanes(Container):
 
     @on(LineList.Chosen)
     def chosen(self, event: LineList.Chosen) -> None:
-        """Open what was chosen."""
+        """Open the selected line."""
         event.stop()
         if event.lines is self.records and self.session.record is None:
             self.record_moved(LineList.Moved(self.records, self.records.cursor))
         self.step_in()
 
     def on_descendant_focus(self) -> None:
-        """A pane has the keys now: what it shows decides about the command line."""
+        """Update the records and the command line after the focus has moved to another pane."""
         focused = self._focused
         content = self.session.content
         self.lay_out()
@@ -260,7 +260,7 @@ class LogPanes(Container):
         self.post_message(self.Changed())
 
     def toggle_payload(self) -> None:
-        """Show what a record says, or its fields."""
+        """Toggle a record's content and its fields."""
         self.is_payload = not self.is_payload
         if self.session.record is None and self.session.content is not None:
             self.session.record = self.records.cursor if self.session.content.n_records else None
@@ -268,7 +268,7 @@ class LogPanes(Container):
         self.focus_on(self.fields)
 
     def _show_fields(self) -> None:
-        """Show the fields of the header or the record that is selected."""
+        """Show the fields of the selected header or record."""
         session, content = self.session, self.session.content
         if content is None:
             self.fields.clear()
@@ -303,13 +303,13 @@ class LogPanes(Container):
 
     @property
     def _bytes_width(self) -> int:
-        # A pane that was not shown yet gets the rest of the screen's width, and then tells it.
+        # A pane not shown yet gets the rest of the screen's width; `Resized` follows.
         room = self.bytes.size.width if self.bytes.display else 0
         return (room or (self.app.size.width if self.is_narrow else 45)) - 1  # its scrollbar
 
     @on(LineList.Resized, "#bytes")
     def bytes_resized(self, event: LineList.Resized) -> None:
-        """As many bytes a line as there is room for now."""
+        """Fit the number of bytes per line to the new width."""
         event.stop()
         per_line = bytes_per_line(self._bytes_width)
         if any(shown.per_line != per_line for shown in self._bytes):
@@ -319,7 +319,7 @@ class LogPanes(Container):
 
     @on(LineList.Resized, "#batches")
     def batches_resized(self, event: LineList.Resized) -> None:
-        """As many columns as there is room for now."""
+        """Fit the columns of batches to the new width."""
         event.stop()
         log = self.session.log
         if log is not None and self.batches.n_rows:
@@ -330,7 +330,7 @@ class LogPanes(Container):
 
     @on(LineList.Resized, "#records")
     def records_resized(self, event: LineList.Resized) -> None:
-        """The same of records."""
+        """Fit the columns of records to the new width."""
         event.stop()
         content = self.session.content
         if content is not None and content.n_records == self.records.n_rows:
@@ -351,12 +351,12 @@ class LogPanes(Container):
 
     @on(LineList.Moved, "#fields")
     def field_moved(self, event: LineList.Moved) -> None:
-        """Mark the bytes of the field."""
+        """Highlight the bytes of the field."""
         event.stop()
         self._show_bytes(is_field=True)
 
     def _show_bytes(self, *, is_field: bool = False) -> None:
-        """Show the bytes, from the selected field or record on."""
+        """Show the bytes, starting at the selected field or record."""
         rows = self._rows
         if not self._bytes:
             return
@@ -370,11 +370,11 @@ class LogPanes(Container):
         line = max(shown.line_of(start) - 1, 0)
         self.bytes.scroll_to(y=line, animate=False, force=True)
 
-    # What is said of it.
+    # Description.
 
     @property
     def shown(self) -> ViewKind:
-        """What has the keys."""
+        """The kind of content in the focused pane."""
         focused = self._focused
         if focused is self.records:
             return ViewKind.RECORDS
@@ -384,13 +384,13 @@ class LogPanes(Container):
         return ViewKind.BATCHES
 
     def state(self) -> ViewState:
-        """What is on the screen."""
+        """The state of the screen."""
         pane = self.records if self.shown is ViewKind.RECORDS else self.batches
         first, last = pane.seen
         return self.session.state(self.shown, first, max(last, first + 1))
 
     def words(self) -> str:
-        """What is selected, in a line."""
+        """The selected batch and the number of batches, in one line."""
         session = self.session
         log, place = session.log, session.place
         if log is None:

@@ -1,4 +1,4 @@
-"""The browser searches the partition that is selected."""
+"""The browser searches the selected partition."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SearchingBrowser(GoingBrowser):
     """A browser that searches."""
 
     hunt: PartitionHunt | None = None
-    """The search that runs."""
+    """The running search."""
     _hunt_began = 0.0
 
     @property
@@ -29,7 +29,7 @@ class SearchingBrowser(GoingBrowser):
         return self.goal is not None or self.hunt is not None
 
     def action_search(self) -> None:
-        """Ask what is searched for."""
+        """Ask for a search term."""
         trouble = "" if self.logs_here() else NO_LOG
         self.push_screen(SearchDialog(self.session.sought, trouble), self._search)
 
@@ -40,7 +40,7 @@ class SearchingBrowser(GoingBrowser):
             self.call_after_refresh(self.search, sought)
 
     def search(self, sought: SoughtText) -> None:
-        """Search the partition, from the selected batch on."""
+        """Search the partition, starting at the selected batch."""
         session = self.session
         log, place, node = session.log, session.place, session.node
         if log is None or node is None or node.file is None:
@@ -74,7 +74,7 @@ class SearchingBrowser(GoingBrowser):
             self.call_from_thread(self._hunted, safe(words))
 
     def _hit(self, hunt: PartitionHunt, hit: Hit) -> None:
-        """One more record; the first one is gone to."""
+        """Add a hit; go to it if it is the first."""
         if self.hunt is not hunt:
             return
         self.session.hits.append(hit)
@@ -82,7 +82,7 @@ class SearchingBrowser(GoingBrowser):
             self._show_hit(0)
 
     def _hunted(self, words: str) -> None:
-        """The search has ended."""
+        """Show the result of a search that has ended."""
         self.hunt = None
         if words:
             self.say(words, "yellow")
@@ -104,13 +104,13 @@ class SearchingBrowser(GoingBrowser):
 
     @property
     def _hits_command(self) -> str:
-        """The commands that find the same."""
+        """The equivalent commands."""
         node, sought = self.session.sought_in, self.session.sought
         name = "" if node is None else node.name
         return command_text(ViewState(ViewKind.HITS, name, sought=sought))
 
     def action_hit(self, by: int) -> None:
-        """The next hit, or the one before."""
+        """Go to the next or previous hit."""
         hits = self.session.hits
         if hits:
             if self.has_log():
@@ -147,7 +147,7 @@ class SearchingBrowser(GoingBrowser):
         self.say(f"{words}   ] next, [ previous   $ {self._hits_command}", "green")
 
     def progress_words(self) -> str:
-        """How far a search is."""
+        """The progress of a search."""
         hunt = self.hunt
         if hunt is None:
             return ""

@@ -17,15 +17,15 @@ class JobOption:
     help: str
     is_flag: bool = False
     is_list: bool = False
-    """It may be given several times."""
+    """Whether it may be repeated."""
     type: type = str
     choices: tuple[str, ...] = ()
-    """The values that it takes; empty for any text."""
+    """The valid values; empty for any text."""
     default: str | None = None
 
     @property
     def name(self) -> str:
-        """What the option is called in `Context.options`."""
+        """Its key in `Context.options`."""
         return self.flag.removeprefix("--").replace("-", "_")
 
 
@@ -35,14 +35,14 @@ class ListedJob:
 
     name: str
     help: str
-    """What it does, in one line."""
+    """Its description, in one line."""
     target: str
-    """The module and the function."""
+    """Module and function."""
     options: tuple[JobOption, ...] = ()
-    """Its options, besides those of every job."""
+    """Its own options, in addition to the common ones."""
 
     def load(self) -> Callable[[Any], Any]:
-        """The function that does it."""
+        """Import its function."""
         run: Callable[[Any], Any] = load(self.target)
         return run
 

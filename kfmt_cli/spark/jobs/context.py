@@ -1,4 +1,4 @@
-"""What a job is given, what it gives back, and the tables that it writes."""
+"""The input and result of a job, and the tables it writes."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class Context:
     spark: SparkSession
     request: Request
     to: str
-    """The directory."""
+    """The output directory."""
     format: str
     advance: Callable[[int], None]
     options: dict[str, Any] = field(default_factory=dict)
-    """The options of the job, by name."""
+    """The job's options, by name."""
     files: Pieces | None = None
-    """The inputs, where they have been listed already."""
+    """The inputs, if already listed."""
 
     def table(self, name: str, columns: Sequence[str] = ()) -> DataFrame:
-        """A table of the data source, as the request asks for it; raises UsageError."""
+        """A table of the data source for the request; raises UsageError."""
         from kfmt_cli.spark import register
         from kfmt_cli.spark.request import options_of
 
@@ -50,45 +50,45 @@ class Context:
         return reader.load(list(request.paths))
 
     def inputs(self) -> Pieces:
-        """The files that can be read, listed now where they have not been."""
+        """The readable files; lists them if needed."""
         files = files_of(self.request) if self.files is None else self.files
         return files.those(lambda file: not file.trouble)
 
 
 @dataclass(slots=True)
 class JobSummary:
-    """What a job did."""
+    """The result of a job."""
 
     numbers: dict[str, int] = field(default_factory=dict)
-    """Numbers for programs, in their order."""
+    """Numbers for programs, in order."""
     written: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
-    """Lines for people."""
+    """Lines for users."""
     errors: int = 0
     vanished: int = 0
     unread: list[str] = field(default_factory=list)
-    """The inputs that could not be read, each with the reason."""
+    """The inputs that could not be read, with reasons."""
 
 
 def rows_table(name: str) -> pa.Schema:
-    """The schema of one of the documented tables."""
+    """The schema of a documented table."""
     return schema_of(TABLES[name].leaves)
 
 
 @dataclass(slots=True)
 class JobFindings:
-    """What a job finds: rows of a table, and what is counted."""
+    """The findings of a job: table rows and counts."""
 
     table: TableFile | None = None
-    """None where no table of them is written."""
+    """None if the job writes no findings table."""
     codes: Counter[str] = field(default_factory=Counter)
-    """How many there are of each, kept or not."""
+    """The number of findings per code, kept or not."""
     kept: int = 0
     unread: list[str] = field(default_factory=list)
-    """The files that could not be opened, or not be read to their end, each with the reason."""
+    """The files that could not be opened or not read to the end, with reasons."""
 
     def take(self, result: Result) -> None:
-        """Add those of a piece."""
+        """Add the findings of a piece."""
         rows = result["findings"]
         self.kept += len(rows)
         self.codes.update(result["codes"])
@@ -98,7 +98,7 @@ class JobFindings:
         self.unread += (str(row["message"]) for row in rows if row["code"] in codes)
 
     def sum_up(self, summary: JobSummary) -> None:
-        """Say so in the summary."""
+        """Add the counts to the summary."""
         summary.errors = count_severities(self.codes)["errors"] or 0
         summary.vanished = self.codes[FILE_VANISHED.name]
         summary.unread = self.unread

@@ -1,4 +1,4 @@
-"""export: records, batches or both as files that a lake takes as they are."""
+"""export: records, batches or both as files ready for a data lake."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MADE = re.compile(r"-\d{12}-[0-9a-f]{12}(-\d+)?\.\w+$")
 
 
 def export(lake: Lake) -> Work:
-    """The work on pieces, of which the first has the names of all that was made of them."""
+    """The work on a bundle of pieces; the first result lists all files written for the bundle."""
 
     def work(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
         done = export_bundle(request, pieces, to, lake)
@@ -44,7 +44,7 @@ def export(lake: Lake) -> Work:
 
 
 def job_of(context: Context, request: Request, lake: Lake) -> Job:
-    """The job."""
+    """The export job for a request."""
     asked, wanted = request.asked, request.asked.wanted
     options: dict[str, object] = {
         "format": context.format,
@@ -59,18 +59,17 @@ def job_of(context: Context, request: Request, lake: Lake) -> Job:
         "match": repr(wanted.match) if wanted.match else None,
         "last": asked.last,
         "committed": asked.committed,
-        # What that is in each directory may change with any of its files.
+        # A directory's selection may change with any of its files.
         "in_folders": digest(request.in_folders) if request.in_folders else None,
     }
     return Job("export", export(lake), options, bundling=lake.bundling)
 
 
 def _sweep(to: str, tables: Iterable[str], outputs: set[str]) -> None:
-    """Take away files of tasks that were killed before they had told of them; what they were of is
-    in other files by now."""
+    """Delete files of killed tasks that never reported them; other files have their data."""
     known = {output.rpartition("/")[2] for output in outputs}
     for table in tables:
-        with suppress(InputError):  # there is none
+        with suppress(InputError):  # no such directory
             for file in listing(f"{to}/{table}"):
                 name = file.path.rpartition("/")[2]
                 if _MADE.search(name) and name not in known:

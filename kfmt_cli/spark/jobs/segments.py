@@ -1,4 +1,4 @@
-"""segments: one row a file."""
+"""segments: one row per file."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from kfmt_cli.spark.jobs.verify import check_all
 
 
 def run_job(context: Context) -> JobSummary:
-    """Sum up every file."""
+    """Write one row per file."""
     return check_all(context, "segments", ("segments",))

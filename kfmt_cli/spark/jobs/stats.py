@@ -1,6 +1,6 @@
-"""stats: per topic, partition and producer: sizes, how full batches are, codecs, skew.
+"""stats: sizes, batch fill, codecs and skew by topic, partition and producer.
 
-Tasks count the batches of each piece by its headers; the driver adds up.
+Tasks count the batches of each piece from their headers; the driver adds up the counts.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ PRODUCERS = pa.schema(
     ]
 )
 NONE = -1
-"""A producer id of batches without one."""
+"""The producer id for batches without one."""
 
 
 @dataclass(slots=True)
 class Counted:
-    """What some batches hold."""
+    """Totals of some batches."""
 
     batches: int = 0
     records: int = 0
@@ -66,7 +66,7 @@ class Counted:
     compressed: int = 0
     """Batches with a codec."""
     codecs: int = 0
-    """A bit for each codec."""
+    """A bit per codec."""
     first_offset: int | None = None
     last_offset: int | None = None
     first_time: int | None = None
@@ -74,7 +74,7 @@ class Counted:
     last_epoch: int | None = None
 
     def add(self, other: Counted) -> None:
-        """Add what others hold."""
+        """Add other totals."""
         for name in ("batches", "records", "bytes", "compressed"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.codecs |= other.codecs
@@ -84,7 +84,7 @@ class Counted:
             setattr(self, name, _most(getattr(self, name), getattr(other, name)))
 
     def kept(self) -> list[int | None]:
-        """The same as JSON."""
+        """The totals as JSON."""
         return [getattr(self, name) for name in self.__slots__]
 
 
@@ -98,7 +98,7 @@ def _most(a: int | None, b: int | None) -> int | None:
 
 @dataclass(slots=True)
 class PieceCounts:
-    """What a piece holds: in all, and by producer without control batches."""
+    """Totals of a piece: overall, and by producer without control batches."""
 
     whole: Counted = field(default_factory=Counted)
     producers: dict[int, Counted] = field(default_factory=lambda: defaultdict(Counted))
@@ -117,7 +117,7 @@ class PieceCounts:
 
 def _counted(batches: BatchTable, mask: BoolArray) -> Counted:
     of_v2 = batches.is_v2[mask] == 1
-    # A message of magic 0 or 1 is a record; how many a wrapper holds is not in its header.
+    # A message of magic 0 or 1 counts as one record; a wrapper's header does not count its records.
     records = np.where(of_v2, batches.records_count[mask], 1)
     codecs = batches.compression[mask]
     times = batches.max_timestamp[mask]
@@ -139,7 +139,7 @@ def _counted(batches: BatchTable, mask: BoolArray) -> Counted:
 
 
 def count_pieces(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
-    """What pieces hold, small logs looked at together."""
+    """Count the batches of pieces; small logs are read together."""
     del to
     return [result for part in packed(pieces) for result in _count(request, part)]
 
@@ -162,7 +162,7 @@ def _count(request: Request, pieces: Sequence[Piece]) -> Iterator[Result]:
 
 
 def run_job(context: Context) -> JobSummary:
-    """Make the reports."""
+    """Write the reports."""
     ledger = Ledger(context.to, Job("stats", count_pieces, {"format": context.format}))
     ledger.open()
     ledger.plan(context.request, context.inputs())

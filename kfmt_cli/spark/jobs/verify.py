@@ -1,4 +1,4 @@
-"""verify: every batch of a fleet checked; the tables `segments` and `findings`, and a summary."""
+"""verify: checks every batch of a fleet; writes tables of segments and findings, and a summary."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_FINDINGS = {"errors": 0, "warnings": 0, "notes": 0}
 
 
 def check(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
-    """What pieces hold and what is wrong with them."""
+    """Check pieces; their totals and findings."""
     del to
     return [
         {"summary": checked.summary.numbers, **results_of(checked.findings, checked.edges)}
@@ -30,12 +30,12 @@ def check(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
 
 
 def run_job(context: Context) -> JobSummary:
-    """Check everything."""
+    """Check every file."""
     return check_all(context, "verify", ("segments", "findings"))
 
 
 def check_all(context: Context, name: str, tables: tuple[str, ...]) -> JobSummary:
-    """Check everything, and write these tables of it."""
+    """Check every file, and write these tables."""
     options: dict[str, object] = {"deep": context.request.deep, "format": context.format}
     ledger = Ledger(context.to, Job(name, check, options))
     ledger.open()
@@ -64,7 +64,7 @@ def check_all(context: Context, name: str, tables: tuple[str, ...]) -> JobSummar
 
 
 def _summed_up(results: Finished, found: JobFindings) -> Iterator[FileSummary]:
-    """What each file holds, of its pieces."""
+    """The summary of each file, from its pieces."""
     for _, parts in groupby(results, key=lambda done: done[0].path):
         summary: FileSummary | None = None
         for piece, result in parts:

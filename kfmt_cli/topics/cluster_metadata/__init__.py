@@ -1,4 +1,4 @@
-"""__cluster_metadata: all that a KRaft cluster knows of itself."""
+"""__cluster_metadata: the metadata of a KRaft cluster."""
 
 from kfmt_cli.topics.cluster_metadata import access, brokers, partitions, settings
 

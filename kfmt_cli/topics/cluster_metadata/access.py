@@ -1,4 +1,4 @@
-"""Who may do what: access control entries, SCRAM credentials, delegation tokens.
+"""Access control entries, SCRAM credentials, delegation tokens.
 
 Source: the messages of Kafka 4.2, `org.apache.kafka.common.metadata`.
 """

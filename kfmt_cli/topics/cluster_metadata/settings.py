@@ -1,4 +1,4 @@
-"""Settings, features, quotas, producer ids, and what holds records together.
+"""Settings, features, quotas, producer ids, and transactions of metadata records.
 
 Source: the messages of Kafka 4.2, `org.apache.kafka.common.metadata`.
 """

@@ -1,4 +1,4 @@
-"""__consumer_offsets: groups, their members, and what they have committed."""
+"""__consumer_offsets: groups, their members, and their committed offsets."""
 
 from kfmt_cli.topics.consumer_offsets import (
     classic,

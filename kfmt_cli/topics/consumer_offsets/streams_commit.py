@@ -1,4 +1,4 @@
-"""What Kafka Streams keeps with an offset that it commits: the time of the partition's records.
+"""The metadata that Kafka Streams commits with an offset: the time of the partition's records.
 
 Source: `org.apache.kafka.streams.processor.internals.TopicPartitionMetadata`.
 """
@@ -13,7 +13,7 @@ _VERSIONS = (1, 2)
 
 
 def stream_time(metadata: str | None) -> int | None:
-    """The time in milliseconds, -1 where it is not known yet; None for other metadata."""
+    """The time in milliseconds, -1 if not known yet; None for other metadata."""
     if not metadata or len(metadata) < 4 * _SIZE // 3:
         return None
     try:

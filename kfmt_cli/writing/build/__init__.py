@@ -1,1 +1,1 @@
-"""Records and batches as lines of JSON, and the segments that they become."""
+"""Builds segments from JSON lines of records and batches."""

@@ -1,6 +1,6 @@
-"""Batches as lines describe them: how records are grouped, and what headers hold.
+"""Plans batches from batch lines: the grouping of records, and the header fields.
 
-What a line leaves out follows from its records; what an option asks for wins over the line.
+Fields missing from a line follow from its records; options override the line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def plan_batches(
     options: Options,
     partition: OpenPartition,
 ) -> Plan:
-    """The batches of some lines; raises LineError. counts: how many of the records each has."""
+    """Plan the batches of some lines; raises LineError. counts: the number of records per line."""
     _check_producers(chosen)
     bases, offsets = _resolve(lines, chosen, counts.tolist(), partition.next_offset)
     check_offsets(chosen, offsets, -1)
@@ -65,9 +65,9 @@ def plan_more(
     options: Options,
     partition: OpenPartition,
 ) -> Plan:
-    """More records of a batch line that was planned already; raises LineError.
+    """Plan more records of a batch line that is already planned; raises LineError.
 
-    draft: the header of the line's last batch, which has begun and may continue.
+    draft: the header of the line's last batch, which is open and may grow.
     """
     _check_producers(chosen)
     start = partition.last_record + 1
@@ -108,7 +108,7 @@ def _check_producers(lines: Sequence[Record]) -> None:
 
 
 def _time_of(line: Batch) -> int:
-    """The timestamp of records that have none."""
+    """The default timestamp of a batch line's records."""
     return NO_TIMESTAMP if line.max_timestamp is None else line.max_timestamp
 
 
@@ -119,9 +119,10 @@ def _resolve(
     start: int,
     goes_on: int | None = None,
 ) -> tuple[IntArray, IntArray]:
-    """The base offsets and the records' offsets; what is not said follows what comes before it.
+    """The base offsets and the records' offsets; a missing one follows the previous offset.
 
-    start: the first offset that is free. goes_on: from where the records of the first line count.
+    start: the first free offset. goes_on: the next offset, if the records continue the first line's
+    batch.
     """
     known = goes_on is None and None not in field_of(lines, "base_offset")
     if known and None not in field_of(records, "offset"):
@@ -150,7 +151,7 @@ def _resolve(
 def _headers(
     lines: Sequence[Batch], bases: IntArray, records: Records, counts: IntArray, options: Options
 ) -> PlanTable:
-    """The headers as the lines say; what they do not say follows from the records."""
+    """The headers from the lines; missing fields follow from the records."""
     drafts = PlanTable.empty(PLAN_COLUMNS, len(lines))
     rows = records.rows
     filled = np.flatnonzero(counts)
@@ -173,8 +174,8 @@ def _headers(
     if len(odd):
         raise wrong(lines[int(odd[0])], f"magic {drafts['magic'][odd[0]]} is not 0, 1 or 2")
     drafts.base_offset = bases
-    # Compaction leaves the range of offsets; more records make it longer. Where batches are cut
-    # anew, each ends with its last record.
+    # Compaction keeps the range of offsets; more records extend it. A batch split to new bounds
+    # ends with its last record.
     given = integers(lines, "last_offset_delta", -1, 32)
     deltas = lasts - bases
     kept = given if options.given_bounds is None else np.where(counts == 0, given, -1)
@@ -207,7 +208,7 @@ def _set_producers(drafts: PlanTable, lines: Sequence[Batch], options: Options) 
 def _count_producer(
     drafts: PlanTable, counts: IntArray, options: Options, partition: OpenPartition
 ) -> None:
-    """Number the records of the producer that is asked for."""
+    """Number the records of the requested producer."""
     if options.producer_id is not None and len(drafts):
         control = drafts.attributes & BIT["control"] != 0
         drafts.base_sequence = partition.count_each(drafts.producer_id, control, counts)
@@ -221,13 +222,13 @@ def _check_far(rows: RecordTable, bases: IntArray) -> None:
         raise wrong(int(rows["line"][i]), words)
 
 
-# Batches that are cut anew.
+# Batches split to new bounds.
 
 
 def _within_bounds(
     drafts: PlanTable, records: Records, owner: IntArray, options: Options
 ) -> tuple[PlanTable, Records]:
-    """The batches cut where one would be larger than what is asked for."""
+    """Split the batches that exceed the requested bounds."""
     assert options.given_bounds is not None
     rows = records.rows
     counts = records.counts
@@ -242,16 +243,16 @@ def _within_bounds(
     records.ends = np.append(firsts[1:], len(rows))
     is_first = np.diff(batch, prepend=-1) != 0
     parts = drafts.select(batch)
-    # What the line says of all its records need not be true of a part of them.
+    # A line's values for all its records need not apply to a part of them.
     parts["declared"] = np.where((parts["declared"] > 0) & (counts[batch] == 0), 1, -1)
     parts["max_given"] &= (parts["attributes"] & BIT["timestamp_type"] != 0).astype(np.int64)
     return _parts(parts, records, is_first), records
 
 
 def _parts(parts: PlanTable, records: Records, is_first: BoolArray) -> PlanTable:
-    """Headers of batches that were cut out of others.
+    """The headers of batches split from larger ones.
 
-    parts: the header of the batch that each comes from. is_first: whether it begins that batch.
+    parts: the header of each batch's original. is_first: whether it begins the original.
     """
     rows = records.rows
     counts = records.counts

@@ -1,7 +1,7 @@
 """build: lines of JSON → batches → segments.
 
-Batch lines say how records are grouped and what the header holds; records that come before the
-first one are grouped by the options. Lines are taken in runs that belong to one file.
+Batch lines define the grouping of records and the header; the options group records before the
+first batch line. Lines are processed in runs that belong to one file.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from kfmt_cli.writing.build.parse import field_of
 from kfmt_cli.writing.build.targets import Target, target_of
 from kfmt_cli.writing.rolling import RollingWriter
 
-ENOUGH = 8192  # lines, so that each call of NumPy does much
-READ = frozenset({Record, Batch})  # other lines say what was found
+ENOUGH = 8192  # lines, so that each NumPy call does much work
+READ = frozenset({Record, Batch})  # other lines report findings or results
 
 
 @dataclass(slots=True)
 class SegmentBuilder:
-    """Takes lines and gives batches to a writer."""
+    """Builds batches from lines and passes them to a writer."""
 
     options: Options
     writer: RollingWriter
     by_file: bool
-    """Whether segments begin where the lines name another file."""
+    """Whether a segment begins when a line names another file."""
     ignored: int = 0
-    """Lines that say what was found."""
+    """Lines that report findings or results."""
     growing: Growing = field(init=False)
     _held: list[Record | Batch] = field(default_factory=list)
     _file: str | None = None
     _target: Target | None = None
     _partitions: dict[str, OpenPartition] = field(default_factory=dict)
-    _line: Batch | None = None  # the batch line that the next record belongs to
+    _line: Batch | None = None  # the batch line of the next record
     _number: int = 0
 
     def __post_init__(self) -> None:
         self.growing = Growing(self._put)
 
     def build(self, pieces: Iterable[Sequence[Line]]) -> None:
-        """All the lines; raises LineError, OutputError."""
+        """Build all lines; raises LineError, OutputError."""
         for lines in pieces:
             taken: Sequence[Line] = lines
             if not READ.issuperset(map(type, lines)):
@@ -64,7 +64,7 @@ class SegmentBuilder:
         self._flush(final=True)
 
     def _flush(self, final: bool) -> None:
-        """Plan what is held, but not a batch line whose first record has not come yet."""
+        """Plan the buffered lines, except a final batch line whose first record may follow."""
         held = self._held
         stop = len(held)
         if held and not final and isinstance(held[-1], Batch):
@@ -76,7 +76,7 @@ class SegmentBuilder:
             self.growing.close()
 
     def _runs(self, lines: Sequence[Record | Batch]) -> Iterator[tuple[int, int]]:
-        """Where lines of one file begin and end; a line without a name goes with the one before."""
+        """The ranges of lines of one file; a line without a name belongs to the previous file."""
         first, file = 0, self._file
         files = field_of(lines, "file")
         if len(set(files)) > 1:
@@ -101,7 +101,7 @@ class SegmentBuilder:
             self._records(cast(Sequence[Record], lines[:loose]))
         batches = [cast(Batch, lines[i]) for i in at.tolist()]
         counts = np.diff(at, append=len(lines)) - 1
-        # Batches of one magic are planned together.
+        # Plan batches of one magic together.
         magics = [batch.magic for batch in batches]
         firsts = [i for i in range(len(batches)) if not i or magics[i] != magics[i - 1]]
         for first, end in pairwise([*firsts, len(batches)]):
@@ -117,7 +117,7 @@ class SegmentBuilder:
         return self._partitions[self._target.partition]
 
     def _records(self, lines: Sequence[Record]) -> None:
-        """Records without a batch line among them: of the line before, or on their own."""
+        """Plan records without a batch line among them: of the last batch line, or loose."""
         batch = self.growing.open
         begun = None
         if batch is not None:
@@ -144,7 +144,7 @@ class SegmentBuilder:
         self.growing.add(plan.drafts, plan.records)
 
     def _begin(self, line: Record | Batch, target: Target) -> None:
-        """Go on with the file that a line names."""
+        """Continue with the file that a line names."""
         before, self._target = self._target, target
         base = target.base_offset if self.by_file else None
         if before is None and self.options.base_offset is not None and target.snapshot is None:

@@ -1,7 +1,7 @@
-"""Which records go into a batch together, and what follows from them for its header.
+"""Groups records into batches, and derives header fields from them.
 
 Source: `org.apache.kafka.common.record.MemoryRecordsBuilder`: base offset and base timestamp are
-those of the first record, the max timestamp is the largest, sizes are estimated before compression.
+the first record's, the max timestamp is the largest, sizes are estimated before compression.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.writing.batches import CODEC_BITS
 from kfmt_cli.writing.draft_tables import DRAFT_COLUMNS, DraftTable
 
-RECORD_OVERHEAD = 21  # what a record takes at most besides its key and value
+RECORD_OVERHEAD = 21  # most bytes of a record, not counting its key and value
 MAX_DELTA = (1 << 31) - 1
 MAX_OFFSET = (1 << 63) - 1
 APPEND_TIME = 1  # in a column of timestamp types
@@ -28,22 +28,22 @@ NONE = ("partition_leader_epoch", "producer_id", "producer_epoch", "base_sequenc
 
 @dataclass(frozen=True, slots=True)
 class BatchBounds:
-    """How large a batch may become."""
+    """The size limits of a batch."""
 
     most_bytes: int = 16384
     most_records: int | None = None
-    """None for no bound."""
+    """None for no limit."""
 
 
 def normalize(rows: RecordTable) -> None:
-    """Magic 0 has no timestamps: in magic 2 that is -1 and CreateTime, as Kafka converts it."""
+    """Give records of magic 0, which lack timestamps, -1 and CreateTime, as Kafka does."""
     none = rows.has_timestamp == 0
     rows.timestamp = np.where(none, NO_TIMESTAMP, rows.timestamp)
     rows.timestamp_type = np.where(none, 0, rows.timestamp_type)
 
 
 def must_part(rows: RecordTable) -> BoolArray:
-    """Before which records a batch must end: LogAppendTime is one time for all of a batch."""
+    """The mask of rows that must begin a batch: a batch has only one LogAppendTime."""
     parted = np.zeros(len(rows), np.bool_)
     offset, types, times = rows.offset, rows.timestamp_type, rows.timestamp
     parted[1:] = (np.diff(types) != 0) | (np.diff(offset) <= 0)
@@ -54,7 +54,7 @@ def must_part(rows: RecordTable) -> BoolArray:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A batch that has records already and may get more."""
+    """A batch with records that may grow."""
 
     first_offset: int
     size: int
@@ -71,8 +71,8 @@ def cut(
 ) -> IntArray:
     """The first row of each batch.
 
-    parted: rows that must begin one; loose: rows whose batches are kept within the bounds. With
-    `begun`, rows before the first that is parted continue that batch while they fit into it.
+    parted: rows that must begin a batch; loose: rows of batches to keep within the bounds. With
+    `begun`, rows before the first parted row continue that batch while they fit.
     """
     sizes = record_sizes(rows)
     ends = np.cumsum(sizes)
@@ -81,7 +81,7 @@ def cut(
     starts: list[int] = []
 
     def fill(first: int, last: int, size: int, records: int, base: int) -> int:
-        """Where a batch ends that begins, or continues, at a row; `last` when all fits in."""
+        """The end of a batch that begins or continues at a row; `last` if all rows fit."""
         end = last
         if loose[first]:
             before = int(ends[first] - sizes[first]) - size
@@ -109,7 +109,7 @@ def cut(
 
 
 def record_sizes(rows: RecordTable) -> IntArray:
-    """What each record counts towards the bytes of its batch."""
+    """The size of each record as counted towards its batch."""
     sizes: IntArray = rows.key_size.clip(0) + rows.value_size.clip(0) + RECORD_OVERHEAD
     if "header_bytes" in rows.names:
         sizes += rows["header_bytes"]
@@ -117,7 +117,7 @@ def record_sizes(rows: RecordTable) -> IntArray:
 
 
 def draft(rows: RecordTable, firsts: IntArray, codecs: IntArray | int) -> DraftTable:
-    """The headers of batches that begin at these rows, of no producer."""
+    """The headers of batches that begin at these rows, without a producer."""
     drafts = DraftTable.empty(DRAFT_COLUMNS, len(firsts))
     if not len(firsts):
         return drafts

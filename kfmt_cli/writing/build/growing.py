@@ -1,6 +1,6 @@
-"""Batches whose records come in pieces: all but the last are written, the last one may continue.
+"""Batches whose records arrive in pieces: all but the last are written, the last may grow.
 
-Records are encoded as they come, so that a batch of millions takes the memory of its bytes and time
+Records are encoded on arrival, so that a batch of millions takes the memory of its bytes and time
 in proportion to them.
 """
 
@@ -21,21 +21,21 @@ from kfmt_cli.writing.build.jsonl import wrong
 from kfmt_cli.writing.draft_tables import PlanTable
 from kfmt_cli.writing.messages import encode_messages, seal_wrapper, write_messages
 
-# number: of the line that began the batch. max_given: the line says the max timestamp. declared:
-# the records that the line says there are, -1 where it does not.
+# number: the line that began the batch. max_given: whether the line gives the max timestamp.
+# declared: the line's record count, -1 without one.
 MAX_BATCH = (1 << 31) - 1
 NOT_IN_MESSAGES = BIT["transactional"] | BIT["control"]
 
 
 @dataclass(slots=True)
 class Open:
-    """The last batch so far."""
+    """The last batch, still open."""
 
     draft: PlanTable
     """`PLAN_COLUMNS`, one row."""
     body: bytearray
     size: int = 0
-    """As `drafts.cut` counts."""
+    """Bytes as `drafts.cut` counts them."""
     records: int = 0
     done: list[Written] = field(default_factory=list)  # loose messages of magic 0 and 1
 
@@ -46,9 +46,10 @@ class Open:
 
 
 class Growing:
-    """Takes batches and records, and gives whole batches to `put`.
+    """Takes batches and records, and passes complete batches to `put`.
 
-    records: how many were taken. other_counts: batches whose lines declare another number of them.
+    records: the number taken. other_counts: the number of batches whose lines declare another
+    record count.
     """
 
     def __init__(self, put: Callable[[Written], None]) -> None:
@@ -58,7 +59,7 @@ class Growing:
         self.other_counts = 0
 
     def add(self, drafts: PlanTable, records: Records) -> None:
-        """New batches; the last of them stays open. drafts: `PLAN_COLUMNS`; raises LineError."""
+        """Add batches; the last one stays open. drafts: `PLAN_COLUMNS`; raises LineError."""
         self.close()
         _check_magic(drafts, records)
         last = len(drafts) - 1
@@ -78,7 +79,7 @@ class Growing:
             self.extend(Records(records.data, rest, records.headers, np.array([len(rest)])))
 
     def extend(self, records: Records) -> None:
-        """Records that continue with the open batch; raises LineError."""
+        """Add records to the open batch; raises LineError."""
         batch = self.open
         assert batch is not None
         rows, draft = records.rows, batch.draft
@@ -105,7 +106,7 @@ class Growing:
         self.records += len(rows)
 
     def close(self) -> None:
-        """Write the open batch; raises LineError when its line declares records that are absent."""
+        """Write the open batch; raises LineError if its line declares records but none follow."""
         batch, self.open = self.open, None
         if batch is None:
             return
@@ -119,7 +120,7 @@ class Growing:
             self._put(written)
 
     def _count(self, drafts: PlanTable, counts: IntArray) -> None:
-        """Compare the numbers of records with those that lines declare."""
+        """Compare the record counts with those declared in lines."""
         declared = drafts.declared
         other = (declared >= 0) & (declared != counts)
         if not other.any():
@@ -134,7 +135,7 @@ class Growing:
 
 
 def _write(drafts: PlanTable, records: Records) -> Written:
-    """Batches of one magic."""
+    """Encode batches of one magic."""
     magic = int(drafts.magic[0])
     return write_batches(drafts, records) if magic == 2 else write_messages(drafts, records, magic)
 
@@ -144,7 +145,7 @@ def _codec(draft: PlanTable) -> int:
 
 
 def _check_magic(drafts: PlanTable, records: Records) -> None:
-    """Raise LineError for what messages of magic 0 and 1 cannot hold."""
+    """Raise LineError for anything that messages of magic 0 and 1 cannot represent."""
     if not len(drafts) or drafts.magic[0] == 2:
         return
     numbers = drafts.number

@@ -1,7 +1,7 @@
-"""The JSON Lines of `dump --records`, read back as objects.
+"""Reads the JSON Lines of `dump --records` back as objects.
 
-A line is a batch or a record; a record needs no more than a value. Lines are decoded in bulk; when
-that fails, they are decoded one by one to find the line that is wrong and to say why.
+A line is a batch or a record; a record needs no more than a value. Lines are decoded in bulk. If
+that fails, they are decoded one by one to find the invalid line and the reason.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class LineError(InputError):
-    """A line that is no batch or record, or that asks for what cannot be written."""
+    """A line that is not a batch or record, or that cannot be written."""
 
     exit_code = ExitCode.USAGE
 
@@ -43,7 +43,7 @@ class HeaderOfLine(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ControlOfLine(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a control record says."""
+    """The content of a control record."""
 
     type: str | int
     version: int = 0
@@ -52,7 +52,7 @@ class ControlOfLine(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class AttributesOfLine(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The bits of a batch; those of `raw` that have no name are kept."""
+    """The attributes of a batch; unnamed bits of `raw` are kept."""
 
     raw: int = 0
     compression: str | None = None
@@ -63,14 +63,14 @@ class AttributesOfLine(msgspec.Struct, kw_only=True, forbid_unknown_fields=True)
 
 
 class _Line(msgspec.Struct, kw_only=True, gc=False):
-    """Any line. number: counted from 1; it is set after decoding, under a name no dump has."""
+    """Any line. number: counted from 1; set after decoding, under a name that no dump contains."""
 
     number: int = msgspec.field(default=0, name="(number)")
     file: str | None = None
 
 
 class _Record(_Line, kw_only=True, gc=False):
-    """What is read of a record's line."""
+    """The fields read from a record line."""
 
     offset: int | None = None
     timestamp: int | None = None
@@ -79,18 +79,18 @@ class _Record(_Line, kw_only=True, gc=False):
     key_encoding: str | None = None
     value: str | None = None
     value_encoding: str | None = None
-    headers: tuple[HeaderOfLine, ...] | None = None  # none are one object, which costs nothing
+    headers: tuple[HeaderOfLine, ...] | None = None  # None is one object, which costs nothing
     control: ControlOfLine | None = None
     decoded_key: msgspec.Raw = msgspec.Raw()
     decoded_value: msgspec.Raw = msgspec.Raw()
-    # Of records without a batch line.
+    # For records without a batch line.
     transactional: bool | None = None
     producer_id: int | None = None
     producer_epoch: int | None = None
 
 
 class _Batch(_Line, kw_only=True, gc=False):
-    """What is read of a batch's line."""
+    """The fields read from a batch line."""
 
     magic: int | None = None
     base_offset: int | None = None
@@ -106,7 +106,7 @@ class _Batch(_Line, kw_only=True, gc=False):
 
 
 def _with_derived(line: type[_Line], rows: RowType) -> type[_Line]:
-    """A line with what a dump derives, too: it may be there, and it is not read."""
+    """A line type that also accepts the derived fields of a dump, which are ignored."""
     known = set(line.__struct_fields__)
     types = {ColumnKind.FLAG: bool | None, ColumnKind.NUMBER: int | None}
     derived: list[tuple[str, Any, None]] = [
@@ -139,7 +139,7 @@ else:
 
 
 class Remark(_Line, tag=True):
-    """A line that says what was found, not what is in a log."""
+    """A line with a finding or a result, not with log content."""
 
 
 class FindingLine(Remark, tag="finding"):
@@ -147,7 +147,7 @@ class FindingLine(Remark, tag="finding"):
 
 
 class FileLine(Remark, tag="file"):
-    """The result of a file, as checking commands write it."""
+    """The result for a file, as checking commands write it."""
 
 
 class SummaryLine(Remark, tag="summary"):
@@ -157,11 +157,11 @@ class SummaryLine(Remark, tag="summary"):
 Line = Record | Batch | Remark
 _ANY_LINE = Record | Batch | FindingLine | FileLine | SummaryLine
 _BULK: tuple[msgspec.json.Decoder[Line], ...] = (
-    msgspec.json.Decoder(_ANY_LINE),  # every line says its type
-    msgspec.json.Decoder(Record),  # none does, or all of them are records
+    msgspec.json.Decoder(_ANY_LINE),  # every line has a type
+    msgspec.json.Decoder(Record),  # no line has a type, or all are records
 )
 MOST_SHAPES = 1 << 16
-_sound_shapes: set[int] = set()  # of lines without a repeated key
+_sound_shapes: set[int] = set()  # shapes of lines without a duplicate key
 
 
 class _TypeOfLine(msgspec.Struct):
@@ -179,13 +179,13 @@ _KINDS: dict[str, msgspec.json.Decoder[Line]] = {
 
 
 def read_lines(path: str) -> Iterator[list[Line]]:
-    """The lines of a file in pieces; raises InputError, and LineError for a line that is wrong.
+    """The lines of a file in pieces; raises InputError, and LineError for an invalid line.
 
-    Empty lines are passed over, but counted.
+    Empty lines are skipped, but counted.
     """
     source = open_source(path)
     try:
-        # What each line has for keys is found on another core, while the lines before are used.
+        # Another core finds the keys of each line while the previous lines are processed.
         for piece, shapes in map_ordered(_with_shapes, whole_lines(source), available_cores() > 1):
             lines = _decode(piece, shapes)
             if lines is None:
@@ -198,23 +198,23 @@ def read_lines(path: str) -> Iterator[list[Line]]:
 
 
 class LinesPiece(NamedTuple):
-    """Whole lines."""
+    """A piece of complete lines."""
 
     data: bytes
     number: int
-    """Of the first of them."""
+    """The number of the first line."""
     n_ends: int
-    """How many ends of lines there are."""
+    """The number of line ends."""
 
 
 def whole_lines(source: Source) -> Iterator[LinesPiece]:
-    """A stream in pieces that end with a line; raises LineError."""
+    """Split a stream into pieces that end with a line; raises LineError."""
     at, number = 0, 1
     length = PIECE
     while data := source.block(at, length, length):
         end = data.rfind(b"\n") + 1
         if len(data) < length:
-            end = len(data)  # the last line may lack its end
+            end = len(data)  # the last line may lack its newline
         if not end:
             length *= 2
             if length > LONGEST_LINE:
@@ -231,7 +231,7 @@ def whole_lines(source: Source) -> Iterator[LinesPiece]:
 
 
 def _decode(piece: LinesPiece, shapes: IntArray) -> list[Line] | None:
-    """All lines at once; None when one of them must be looked at on its own."""
+    """Decode all lines at once; None if one of them must be decoded separately."""
     for decoder in _BULK:
         try:
             lines = decoder.decode_lines(piece.data)
@@ -242,15 +242,15 @@ def _decode(piece: LinesPiece, shapes: IntArray) -> list[Line] | None:
 
 
 def _with_shapes(piece: LinesPiece) -> tuple[LinesPiece, IntArray]:
-    """Of each line: where it ends, and a hash of its keys, as `line_shapes` gives them."""
+    """The piece, and for each line its end and a hash of its keys, from `line_shapes`."""
     lines = np.empty((2, piece.n_ends + 1), np.int64)
     return piece, lines[:, : line_shapes(piece.data, len(piece.data), lines)]
 
 
 def _every_key_once(data: bytes, shapes: IntArray) -> bool:
-    """Whether no object has a key twice, of which the decoder keeps the last one in silence.
+    """Whether no object has a duplicate key; the decoder silently keeps the last one.
 
-    Lines with the same keys in the same objects are alike, so that one of them is looked at.
+    Lines with the same keys in the same objects have one shape, so only one of them is checked.
     """
     ends, hashes = shapes
     unlike, examples = np.unique(hashes, return_index=True)
@@ -278,7 +278,7 @@ def _set_numbers(lines: Sequence[Line], piece: LinesPiece) -> None:
 
 
 def _one_by_one(piece: LinesPiece) -> Iterator[Line]:
-    """The lines, each decoded on its own; raises LineError for the first that is wrong."""
+    """Decode the lines one by one; raises LineError for the first invalid one."""
     for number, text in enumerate(piece.data.split(b"\n"), piece.number):
         if not text.strip():
             continue
@@ -297,12 +297,12 @@ def _one_by_one(piece: LinesPiece) -> Iterator[Line]:
 
 
 class _RepeatedKeyError(Exception):
-    """An object has a key twice."""
+    """An object has a duplicate key."""
 
 
 def _check_keys(text: bytes) -> None:
-    """Raise _RepeatedKeyError where an object of a line has a key twice."""
-    # A number as a string: Python refuses one of too many digits.
+    """Raise _RepeatedKeyError if an object in a line has a duplicate key."""
+    # Numbers as strings: Python refuses to parse too many digits.
     json.loads(text, object_pairs_hook=_refuse_repeated, parse_int=str)
 
 
@@ -319,5 +319,5 @@ def _refuse(number: int, words: str) -> NoReturn:
 
 
 def wrong(line: Line | int, words: str) -> LineError:
-    """What is wrong with a line, or the line of that number."""
+    """The error for a line, given as object or number."""
     return LineError(f"line {line if isinstance(line, int) else line.number}: {words}")

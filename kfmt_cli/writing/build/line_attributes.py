@@ -1,4 +1,4 @@
-"""The attributes of a batch line as the bits of a header."""
+"""The attributes of a batch line as header bits."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from kfmt_cli.writing.batches import BIT, CODEC_MASK
 from kfmt_cli.writing.build.jsonl import AttributesOfLine, Batch, wrong
 from kfmt_cli.writing.build.options import Options
 
-NO_TYPE = "NoTimestampType"  # what a dump says of magic 0
+NO_TYPE = "NoTimestampType"  # a dump's value for magic 0
 
 
 def attributes_of(line: Batch, options: Options) -> int:
-    """The attributes as a signed number of 16 bits; raises LineError.
+    """The attributes as a signed 16-bit number; raises LineError.
 
-    The names count, `raw` has the bits without one; what an option asks for wins over both.
+    Named attributes override the bits of `raw`; options override both.
     """
     given = line.attributes or AttributesOfLine()
     if not -(1 << 15) <= given.raw < 1 << 16:

@@ -1,6 +1,7 @@
-"""Records without batch lines: which go into a batch together is what options say.
+"""Groups records without batch lines, as the options say.
 
-The facts of a record are what all records of a batch must share; a batch ends where they change.
+The facts of a record are the values that all records of a batch must share; a batch ends where they
+change.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from kfmt_cli.writing.draft_tables import PLAN_COLUMNS, PlanTable
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Records and the batches that they make."""
+    """Records and their planned batches."""
 
     goes_on: Records | None
-    """How many belong to the batch before them."""
+    """The records that continue the previous batch."""
     drafts: PlanTable
-    """The batches that begin here, as `growing.Growing.add` takes them."""
+    """The new batches, as `growing.Growing.add` takes them."""
     records: Records
     """Their records, as `growing.Growing.add` takes them."""
 
@@ -36,7 +37,7 @@ class Plan:
 def plan_loose(
     lines: Sequence[Record], options: Options, partition: OpenPartition, begun: Begun | None
 ) -> Plan:
-    """The batches of some records; raises LineError. begun: the batch before, if it may grow."""
+    """Plan the batches of some records; raises LineError. begun: the previous batch, if open."""
     chosen = list(lines)
     offsets = _counted(chosen, partition.next_offset)
     check_offsets(chosen, offsets, partition.last_offset)
@@ -49,7 +50,7 @@ def plan_loose(
     facts = np.array(
         [
             rows.timestamp_type,
-            # LogAppendTime is one time for all of a batch.
+            # A batch has only one LogAppendTime.
             np.where(rows.timestamp_type == APPEND_TIME, rows.timestamp, 0),
             producers,
             epochs,
@@ -91,7 +92,7 @@ def plan_loose(
 def _producers(
     lines: Sequence[Record], options: Options
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Of each record: producer id and epoch, whether it is a control record, or transactional."""
+    """For each record: producer id and epoch, whether it is a control record, or transactional."""
     n = len(lines)
     epoch = options.producer_epoch or 0
     producers = integers(lines, "producer_id", -1)
@@ -111,7 +112,7 @@ def _producers(
 
 
 def _counted(lines: Sequence[Record], start: int) -> IntArray:
-    """The offsets; one that is missing follows the one before it."""
+    """The offsets; a missing one follows the previous offset."""
     following = []
     for line in lines:
         following.append(start)

@@ -1,4 +1,4 @@
-"""Messages in the teaching layout out of JSON lines, the inverse of `dump --layout notes-v0`."""
+"""Builds messages in the teaching layout from JSON lines: inverse of `dump --layout notes-v0`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kfmt_cli.writing.build.parse import octets
 
 
 class Note(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A line. The checksum and what follows from the bytes are computed, not taken."""
+    """A line. The checksum and other derived fields are computed, not read."""
 
     type: str = "notes_message"
     key: str | None = None
@@ -39,7 +39,7 @@ _decode = msgspec.json.Decoder(Note)
 
 
 def write_notes(path: str) -> Iterator[bytes]:
-    """Each line as a message; raises LineError, InputError."""
+    """Encode each line as a message; raises LineError, InputError."""
     source = open_source(path)
     try:
         for piece in whole_lines(source):

@@ -1,4 +1,4 @@
-"""What continues from batch to batch in the log of one partition while it is built."""
+"""State kept from batch to batch while the log of a partition is built."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kfmt_cli.writing.build.jsonl import Batch, Record, wrong
 
 @dataclass(slots=True)
 class OpenPartition:
-    """last_offset: of the last batch, -1 before the first; last_record: of its last record.
+    """The state of a partition.
 
-    start: the offset of the first record where nothing says it. sequences: each producer's next
-    number.
-    facts: of the last record without a batch line, see `writing/build/loose.py`.
+    last_offset: the last batch's, -1 before the first; last_record: its last record's. start: the
+    default offset of the first record. sequences: the next sequence number per producer. facts: the
+    last loose record's, see `writing/build/loose.py`.
     """
 
     last_offset: int = -1
@@ -31,11 +31,11 @@ class OpenPartition:
 
     @property
     def next_offset(self) -> int:
-        """The offset of the next record where nothing says it."""
+        """The default offset of the next record."""
         return max(self.last_offset + 1, self.start)
 
     def count(self, producer: int, n: int) -> int:
-        """The sequence number of the first of a producer's next n records, -1 for no producer."""
+        """Count a producer's next n records; the first one's sequence number, -1 if no producer."""
         if producer < 0:
             return -1
         first = self.sequences.get(producer, 0)
@@ -43,17 +43,14 @@ class OpenPartition:
         return first
 
     def count_each(self, producers: IntArray, control: BoolArray, counts: IntArray) -> IntArray:
-        """The base sequence of each batch; control batches have no number."""
+        """The base sequence of each batch; control batches have none."""
         each = zip(producers.tolist(), control.tolist(), counts.tolist(), strict=True)
         done = [-1 if of_control else self.count(producer, n) for producer, of_control, n in each]
         return np.array(done, np.int64)
 
 
 def check_offsets(lines: Sequence[Record], offsets: IntArray, before: int) -> None:
-    """Raise LineError unless the offsets increase from the one before them.
-
-    before: -1 where there is none.
-    """
+    """Raise LineError unless the offsets increase. before: the previous offset, -1 without one."""
     if not len(offsets):
         return
     steps = np.flatnonzero(np.diff(offsets, prepend=before) <= 0)
@@ -72,7 +69,7 @@ def check_offsets(lines: Sequence[Record], offsets: IntArray, before: int) -> No
 
 
 def check_base_offset(line: Batch, base: int, before: int) -> None:
-    """Raise LineError unless a batch begins after the offset before it."""
+    """Raise LineError unless a batch begins after the previous offset."""
     if base < 0:
         raise wrong(line, f"base_offset {base} is negative")
     if base <= before:

@@ -1,4 +1,4 @@
-"""Lines of JSON as the columns that the writers take: the inverse of `dump --records`."""
+"""Converts lines of JSON to the writers' columns: the inverse of `dump --records`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kfmt_cli.log.records import Records
 from kfmt_cli.rows.log_tables import RECORD_COLUMNS, RecordTable
 from kfmt_cli.writing.build.jsonl import Batch, ControlOfLine, Record, wrong
 
-# line: the number of the record's line.
+# line: the record's line number.
 COLUMNS = (*RECORD_COLUMNS, "header_bytes", "line")
 HEADER_OVERHEAD = 10
 
@@ -53,14 +53,14 @@ def records_of(
 
 
 class _Pool:
-    """Bytes one after the other."""
+    """A buffer of consecutive values."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
         self._size = 0
 
     def put(self, values: Sequence[bytes | None]) -> tuple[IntArray, IntArray]:
-        """Where the values start, and their sizes; -1 for null."""
+        """Append values; returns their starts and sizes, -1 for null."""
         null = [i for i, value in enumerate(values) if value is None] if None in values else []
         pieces = [value or b"" for value in values] if null else cast(Sequence[bytes], values)
         sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
@@ -76,7 +76,7 @@ class _Pool:
 
 
 def field_of(lines: Sequence[Record | Batch], name: str) -> list[Any]:
-    """A field of all lines."""
+    """A field of every line."""
     return list(map(attrgetter(name), lines))
 
 
@@ -89,7 +89,7 @@ def _values(lines: Sequence[Record], name: str) -> list[bytes | None]:
                 return list(map(str.encode, texts))
             return [None if text is None else text.encode() for text in texts]
     except UnicodeEncodeError:
-        pass  # said below, with its record
+        pass  # reported below, with its record
     done = []
     for i, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
         done.append(_octets(lines[i], name, text, encoding))
@@ -97,7 +97,7 @@ def _values(lines: Sequence[Record], name: str) -> list[bytes | None]:
 
 
 def octets(text: str | None, encoding: str | None) -> bytes | None:
-    """The bytes that a string of the dump means; raises ValueError."""
+    """The bytes that a string of the dump represents; raises ValueError."""
     if text is None:
         return None
     if encoding is None:
@@ -150,7 +150,7 @@ def _types(lines: Sequence[Record], default: int) -> IntArray:
 
 
 def _control(line: Record, control: ControlOfLine) -> tuple[bytes, bytes | None]:
-    """Key and value of a control record that is given by its meaning."""
+    """The key and value of a control record described by its content."""
     kind = control.type
     if isinstance(kind, str):
         if kind not in CONTROL_TYPES:
@@ -169,7 +169,7 @@ def _control(line: Record, control: ControlOfLine) -> tuple[bytes, bytes | None]
 
 
 def _kraft(line: Record, message: Layout, data: dict[str, Any]) -> bytes:
-    """The value of a control record of KRaft that is given by its meaning."""
+    """The value of a KRaft control record described by its content."""
     version = data.get("version", 0)
     try:
         return at_version(message, version).write(data)
@@ -179,7 +179,7 @@ def _kraft(line: Record, message: Layout, data: dict[str, Any]) -> bytes:
 
 
 def _headers(lines: Sequence[Record], rows: RecordTable, pool: _Pool) -> IntArray:
-    """The headers of all records: start and size of key, of value."""
+    """The headers of all records: start and size of each key and value."""
     counts = np.array([len(line.headers or ()) for line in lines], np.int64)
     rows.headers = counts
     rows.headers_first = np.cumsum(counts) - counts
@@ -203,7 +203,7 @@ def integers(
     missing: Callable[[int], int] | int,
     bits: int = 64,
 ) -> IntArray:
-    """A field of all lines; `missing` gives that of line i where it has none."""
+    """A field of every line; `missing` is the value, or returns it, for a line i without one."""
     values = field_of(lines, name)
     if None in values:
         values = [

@@ -1,4 +1,4 @@
-"""Which file below DST a line of a dump belongs to."""
+"""The file under DST that a line of a dump belongs to."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ SNAPSHOT_SUFFIX = ".checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A file that lines name."""
+    """A file named in lines."""
 
     folder: str = ""
-    """One plain name, or none."""
+    """A single name, or empty."""
     base_offset: int | None = None
-    """Of a segment, where the name has one."""
+    """The base offset of a segment, if its name has one."""
     snapshot: str | None = None
-    """The whole name of a KRaft snapshot, None for a log."""
+    """The complete name of a KRaft snapshot, None for a log."""
 
     @property
     def partition(self) -> str:
-        """What has offsets of its own: the log of a partition, or one snapshot."""
+        """The name of the unit with its own offsets: a partition's log, or one snapshot."""
         return self.folder if self.snapshot is None else f"{self.folder}/{self.snapshot}"
 
 
 def target_of(line: Line) -> Target:
-    """The file that a line names; raises LineError. What is written stays below DST."""
+    """The file that a line names, always under DST; raises LineError."""
     if line.file is None:
         return Target()
     if not line.file.isprintable():

@@ -1,1 +1,1 @@
-"""Old message formats as batches of magic 2."""
+"""Converts old message formats to batches of magic 2."""

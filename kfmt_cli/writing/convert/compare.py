@@ -1,6 +1,6 @@
-"""One form for records, whatever their magic, batch and codec, so that logs can be compared.
+"""A common form for records of any magic, batch and codec, so that logs can be compared.
 
-What counts is what a consumer is given: offset, timestamp, its type, key, value, headers.
+It contains what a consumer receives: offset, timestamp and its type, key, value, headers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PROGRAM = _program()
 
 
 def common_form(records: Records) -> bytearray:
-    """The records as bytes that depend on nothing but what a consumer is given."""
+    """Encode the records as bytes that depend only on the data a consumer receives."""
     rows = records.rows
     normalize(rows)
     bodies, sizes = np.empty((2, len(rows)), np.int64)

@@ -1,8 +1,8 @@
-"""convert-v0-to-v2: messages of magic 0 and 1 as batches of magic 2, offsets and all.
+"""convert-v0-to-v2: converts messages of magic 0 and 1 to batches of magic 2, keeping offsets.
 
-A wrapper becomes one batch, loose messages are grouped; batches of magic 2 pass through as they
-are. Source of what magic 0 becomes: `org.apache.kafka.storage.internals.log.LogValidator`, which
-converted such messages on a broker.
+A wrapper becomes one batch, loose messages are grouped; batches of magic 2 are copied unchanged.
+Source for magic 0: `org.apache.kafka.storage.internals.log.LogValidator`, which converted such
+messages on a broker.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kfmt_cli.writing.convert.compare import common_form
 from kfmt_cli.writing.segment_writer import SegmentWriter
 
 T = TypeVar("T")
-PART = 256 << 10  # compressed bytes that are decompressed at once
+PART = 256 << 10  # compressed bytes to decompress at once
 _TYPES = expansion(("timestamp_type", "timestamp_type", None, None))
 NOTHING_BEFORE = -1 << 63
 NO_HEADERS = np.zeros((4, 0), np.int64)
@@ -41,43 +41,43 @@ NO_HEADERS = np.zeros((4, 0), np.int64)
 
 @dataclass(slots=True)
 class Counts:
-    """What was converted."""
+    """The counts of a conversion."""
 
     messages: int = 0
     batches: int = 0
     batches_after: int = 0
     left_out: int = 0
-    """Damaged batches."""
+    """Damaged batches, dropped."""
     findings: list[Finding] = field(default_factory=list)
     digest: bytes = b""
-    """Of the records in one form."""
+    """The digest of the records in common form."""
 
     @property
     def damaged(self) -> bool:
-        """Whether something was not readable."""
+        """Whether something was unreadable."""
         return any(finding.code.severity is Severity.ERROR for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True)
 class Intact:
-    """What is undamaged in a part of a log."""
+    """The undamaged content of a part of a log."""
 
     part: Block
     records: Records
     good: BoolArray
-    """Which batches are; of older wrappers some messages may be missing nevertheless."""
+    """The mask of undamaged batches; older wrappers may still lack some messages."""
     findings: list[Finding]
     first: int | None
-    """The first offset that is taken, None when there is none."""
+    """The first offset kept, None without any."""
     last: int | None
-    """The last offset that is taken, None when there is none."""
+    """The last offset kept, None without any."""
     form: bytearray
-    """The records in their common form."""
+    """The records in common form."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertedPiece:
-    """A part of a log, converted. form: its records in their common form."""
+    """A converted part of a log."""
 
     intact: Intact
     written: Written | None
@@ -86,17 +86,17 @@ class ConvertedPiece:
 
 @dataclass(frozen=True, slots=True)
 class Converter:
-    """How to convert."""
+    """The settings of a conversion."""
 
     codec: str | None
-    """None keeps each wrapper's."""
+    """None keeps the codec of each wrapper."""
     bounds: BatchBounds
     limit: Limit
     jobs: int
-    """Threads."""
+    """The number of threads."""
 
     def convert(self, log: Input, writer: SegmentWriter, advance: Callable[[int], None]) -> Counts:
-        """All of a log into a segment; raises InputError, OutputError."""
+        """Convert a log into a segment; raises InputError, OutputError."""
         total = Counts()
         digest = blake2b()
         before = NOTHING_BEFORE
@@ -114,7 +114,7 @@ class Converter:
         return total
 
     def digest(self, log: Input, advance: Callable[[int], None]) -> bytes:
-        """The digest of the undamaged records of a log, as in `Counts`."""
+        """The digest of a log's undamaged records, as in `Counts`."""
         digest = blake2b()
         before = NOTHING_BEFORE
         for done in self._each(log, self._intact, advance):
@@ -134,10 +134,10 @@ class Converter:
             yield from map_ordered(work, parts, self.jobs if opened.is_large else 0)
 
     def _intact(self, part: Block, before: int = NOTHING_BEFORE) -> Intact:
-        """The undamaged records of a part, and what is wrong with the others.
+        """The undamaged records of a part, and the findings about the others.
 
-        before: the last offset that was taken of the parts before it. Parts are worked on at the
-        same time, so that it is known late; a part that reaches back is worked on again.
+        before: the last offset kept from earlier parts. It is known late, as parts are processed
+        concurrently; a part that overlaps earlier ones is processed again.
         """
         batches = part.batches
         good = batches.crc_valid == 1
@@ -196,12 +196,12 @@ def _reaches_back(intact: Intact, before: int) -> bool:
 
 
 def _after(intact: Intact, before: int) -> int:
-    """The last offset that was taken, this part included."""
+    """The last offset kept, including this part."""
     return before if intact.last is None else max(before, intact.last)
 
 
 def _range(part: Block, records: Records, good: BoolArray) -> tuple[int | None, int | None]:
-    """The first and the last offset that are taken of a part."""
+    """The first and last offset kept from a part."""
     if is_legacy(part):
         first, last = records.rows.offset, records.rows.offset
     else:
@@ -210,9 +210,9 @@ def _range(part: Block, records: Records, good: BoolArray) -> tuple[int | None, 
 
 
 def _leave_out_backwards(part: Block, good: BoolArray, before: int) -> Iterator[Finding]:
-    """Take batches of magic 2 out of `good` that do not begin after those that are taken.
+    """Exclude batches of magic 2 from `good` that do not begin after the batches kept.
 
-    Consumers would be given their offsets a second time, and no index could find them.
+    Consumers would receive their offsets twice, and no index could find them.
     """
     batches = part.batches
     base_offset, last_offset = batches.base_offset, batches.last_offset
@@ -238,10 +238,10 @@ def _leave_out_backwards(part: Block, good: BoolArray, before: int) -> Iterator[
 def _leave_out_records(
     part: Block, records: Records, rows: BoolArray, before: int
 ) -> Iterator[Finding]:
-    """Take messages out of `rows` whose offsets do not increase.
+    """Exclude messages from `rows` whose offsets do not increase.
 
-    A batch of magic 2 cannot hold them, and no index could find them. Loose messages and wrappers
-    as a whole have been looked at by the reader; what is inside of wrappers has not.
+    A batch of magic 2 cannot contain them, and no index could find them. The reader has checked
+    loose messages and whole wrappers, but not the messages inside wrappers.
     """
     offset = records.rows.offset
     taken = np.where(rows, offset, NOTHING_BEFORE)
@@ -259,7 +259,7 @@ def _leave_out_records(
 
 
 def _unchanged(part: Block, good: BoolArray) -> Written:
-    """The batches as they are, without the damaged ones."""
+    """The batches unchanged, without the damaged ones."""
     batches = part.batches.select(good)
     sizes = batches.size
     ends = np.cumsum(sizes)
@@ -274,7 +274,7 @@ def _unchanged(part: Block, good: BoolArray) -> Written:
 
 
 def _parts(blocks: Iterator[Block], advance: Callable[[int], None]) -> Iterator[Block]:
-    """Runs of batches of the same kind, none of them too large when it is decompressed."""
+    """Runs of batches of one kind, none of them too large when decompressed."""
     for block in blocks:
         advance(len(block.data))
         for run in runs(block):

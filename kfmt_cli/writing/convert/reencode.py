@@ -1,8 +1,8 @@
-"""A damaged batch split: the records that can still be read, as a batch of their own, each marked.
+"""Re-encodes the readable records of a damaged batch as a new batch, and marks each record.
 
-Nothing proves such records. Each has a header more, which names the damage, so that whoever
-consumes them can tell; what the damaged batch said of leader epochs and of producers without
-transactions is not kept.
+Nothing verifies such records. Each gets an additional header that names the damage, so that
+consumers can tell. Leader epochs, and producers without transactions, are not copied from the
+damaged batch.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from kfmt_cli.log.records import Records, expansion, fill
 from kfmt_cli.writing.batches import BIT, CODEC_MASK, Written, write_batches
 from kfmt_cli.writing.build.drafts import draft, normalize
 
-MARK = b"kfmt.salvaged"  # the header's name; its value is the code of the finding
+MARK = b"kfmt.salvaged"  # the header's key; its value is the finding's code
 _TYPES = expansion(("timestamp_type", "timestamp_type", None, None))
 Producer = tuple[int, int]  # id and epoch
 
 
 @dataclass(frozen=True, slots=True)
 class Reencoded:
-    """What is left of a damaged batch."""
+    """The readable remains of a damaged batch."""
 
     position: int
     written: Written
     records: int
     producer: Producer | None
-    """Of its transaction, None if it has none."""
+    """The producer of its transaction, None without one."""
 
     @property
     def base_offset(self) -> int:
-        """Of its first record."""
+        """The offset of its first record."""
         return int(self.written.base_offset[0])
 
     @property
     def last_offset(self) -> int:
-        """Of its last record."""
+        """The offset of its last record."""
         return int(self.written.last_offset[0])
 
 
 def reencoded(run: Block, i: int, limit: Limit, findings: list[Finding]) -> Reencoded | None:
-    """Batch i of a run out of what can be read of it; None where that is nothing.
+    """Re-encode the readable records of batch i of a run; None if there are none.
 
-    findings: of the run. Control batches are never split: half a marker says nothing.
+    findings: the run's findings. Control batches are never split: half a marker is meaningless.
     """
     part = part_of(run, i, i + 1)
     header = {name: int(part.batches[name][0]) for name in _OF_HEADER}
@@ -93,7 +93,7 @@ _OF_HEADER = (
 
 
 def _marked(records: Records, why: str) -> Records:
-    """The records, each with the mark after its headers."""
+    """Append the mark to the headers of each record."""
     rows = records.rows
     name_at, value_at = len(records.data), len(records.data) + len(MARK)
     mark = np.array([[name_at], [len(MARK)], [value_at], [len(why)]])

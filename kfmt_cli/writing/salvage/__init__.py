@@ -1,1 +1,1 @@
-"""What of a damaged log is saved, and where it goes."""
+"""Salvages the undamaged parts of a damaged log."""

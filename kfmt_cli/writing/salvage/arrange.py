@@ -1,9 +1,9 @@
-"""Which place each undamaged batch of a partition has, when its logs contradict each other.
+"""Places the undamaged batches of a partition whose logs contradict each other.
 
-Nothing undamaged is dropped. The offsets of a batch decide where it belongs, in whichever file it
-lies: names of files may have been exchanged, batches moved, segments copied. Equal copies are kept
-once. Where two batches claim the same offsets, or where the place of a batch in its file says that
-its base offset is wrong (the checksum of magic 2 does not cover it), one of them is set aside.
+Nothing undamaged is dropped. The offsets of a batch decide its place, whichever file contains it:
+file names may have been exchanged, batches moved, segments copied. Equal copies are kept once. If
+two batches claim the same offsets, one of them is set aside. So is a batch whose position in its
+file shows that its base offset is wrong (the checksum of magic 2 does not cover it).
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 
 END = (1 << 63) - 1
-MOST_BYTES = (1 << 31) - 1  # of a segment
+MOST_BYTES = (1 << 31) - 1  # per segment
 
 
 @dataclass(frozen=True, slots=True)
 class HeldBatches:
-    """The undamaged batches of a log by their position, an entry each."""
+    """The undamaged batches of a log by position, one entry each."""
 
     base_offset: int
-    """Of the file's name."""
+    """The base offset in the file's name."""
     position: IntArray
     size: IntArray
     base: IntArray
     last: IntArray
     crc: IntArray
     replaces: bool = False
-    """It is a finished copy that a broker puts in the place of others."""
+    """Whether it is a completed copy, which a broker puts in the place of other segments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Batches that lie side by side in a log."""
+    """Contiguous batches in a log."""
 
     log: int
-    """Its number."""
+    """The index of the log."""
     position: int
     size: int
     first_offset: int
@@ -52,23 +52,22 @@ class Neighbours:
 
 @dataclass(slots=True)
 class Arranged:
-    """Segments by their base offsets, in order; and lanes of what is set aside, each in the order
-    of its offsets."""
+    """Segments by base offset, and lanes of batches set aside, each in order of offsets."""
 
     segments: list[tuple[int, list[Neighbours]]] = field(default_factory=list)
     aside: list[list[Neighbours]] = field(default_factory=list)
     copies: int = 0
-    """Equal ones that are left out."""
+    """Equal copies, dropped."""
 
 
 def arrange(logs: Sequence[HeldBatches], spare: HeldBatches | None = None) -> Arranged:
-    """The places of the batches of a partition's logs. spare: batches that are only to fill what is
-    left free; as a log they have the number after all others."""
+    """Place the batches of a partition's logs. spare: batches that only fill free ranges; as a log,
+    they have the index after all others."""
     rows = _NeighbourRows(logs)
     done = Arranged()
     taken = _Taken()
-    # What a swap had finished comes first, then what lies where its file's name says, then what
-    # belongs to no other file, then what lies out of order.
+    # First completed replacements, then batches in the range of their file's name, then misnamed
+    # files, then batches beyond their range, then batches out of order.
     in_chain = [_chain(log, *rows.bounds[i]) for i, log in enumerate(logs)]
     inside = [_inside(log, *rows.bounds[i]) for i, log in enumerate(logs)]
     misnamed = [not (chain & mine).any() for chain, mine in zip(in_chain, inside, strict=True)]
@@ -101,7 +100,7 @@ def arrange(logs: Sequence[HeldBatches], spare: HeldBatches | None = None) -> Ar
 
 
 class _NeighbourRows:
-    """What the names of the logs say. bounds: the first offset of each, and that of the next."""
+    """The offset ranges from log names. bounds: each log's first offset, and the next log's."""
 
     def __init__(self, logs: Sequence[HeldBatches]) -> None:
         self.bases = sorted({log.base_offset for log in logs if len(log.base) and not log.replaces})
@@ -118,8 +117,8 @@ def _inside(log: HeldBatches, first: int, end: int) -> BoolArray:
 
 
 def _chain(log: HeldBatches, first: int, end: int) -> BoolArray:
-    """The most batches whose offsets increase; of several such choices, the one in which more of
-    them continue where the one before ends, and more lie within the bounds."""
+    """The mask of the longest chain of batches with increasing offsets; of equally long ones, the
+    chain with more batches that continue the previous one or are within the bounds."""
     n = len(log.base)
     chosen = np.ones(n, np.bool_)
     if n < 2 or bool((log.base[1:] > log.last[:-1]).all()):
@@ -127,8 +126,8 @@ def _chain(log: HeldBatches, first: int, end: int) -> BoolArray:
     weights = np.where(_inside(log, first, end), 4 * n + 1, 4 * n).tolist()
     bases, lasts = log.base.tolist(), log.last.tolist()
     ends = sorted(set(lasts))
-    # The best sum up to an end; less that end, and less the batch that it ends with, so that of
-    # equal ones the lower and then the earlier counts.
+    # The best sum up to an end offset, then that end and the last batch, both negated: of equal
+    # sums, the one with the lower end and then the earlier batch wins.
     tree: list[_Best] = [_NONE] * (len(ends) + 1)
     at_end: dict[int, _Best] = {first - 1: _NONE}
     before = [-1] * n
@@ -169,7 +168,7 @@ def _raise(tree: list[_Best], at: int, value: _Best) -> None:
 
 
 class _Taken:
-    """The batches that have a place, in the order of their offsets."""
+    """The placed batches, in order of offsets."""
 
     def __init__(self) -> None:
         empty = np.empty(0, np.int64)
@@ -177,17 +176,17 @@ class _Taken:
         self.log, self.row = empty, empty
 
     def free(self, base: IntArray, last: IntArray) -> BoolArray:
-        """Whether no offset of ranges is taken."""
+        """The mask of ranges in which no offset is taken."""
         before = np.searchsorted(self.last, base)
         ends = np.append(self.base, END)
         found: BoolArray = ends[before] > last
         return found
 
     def add(self, number: int, log: HeldBatches, rows: IntArray) -> list[int]:
-        """Give batches of a log their place; those that have none."""
+        """Place batches of a log; returns the rows that have no place."""
         free = (log.base[rows] >= 0) & self.free(log.base[rows], log.last[rows])
         chosen = rows[free]
-        # Of those that come together, none may overlap.
+        # Batches placed together must not overlap.
         order = np.argsort(log.base[chosen], kind="stable")
         chosen = chosen[order]
         sound = np.ones(len(chosen), np.bool_)
@@ -204,7 +203,7 @@ class _Taken:
         return refused
 
     def has_copy(self, log: HeldBatches, row: int) -> bool:
-        """Whether a batch equal to this one has a place."""
+        """Whether an equal batch is placed."""
         at = int(np.searchsorted(self.base, log.base[row]))
         if at == len(self.base):
             return False
@@ -212,8 +211,8 @@ class _Taken:
         return all(int(getattr(self, name)[at]) == int(getattr(log, name)[row]) for name in names)
 
     def fits(self, base: int, last: int, first: int) -> bool:
-        """Whether offsets fill the room between two batches, or before all of them from an offset
-        on."""
+        """Whether a range exactly fills the gap between two batches, or from `first` to all of
+        them."""
         at = int(np.searchsorted(self.base, base))
         if at == len(self.base) or last + 1 != int(self.base[at]):
             return False
@@ -221,8 +220,8 @@ class _Taken:
 
 
 def _beyond(taken: _Taken, number: int, log: HeldBatches, rows: BoolArray) -> list[tuple[int, int]]:
-    """Batches in order that reach beyond their file's bounds: they are taken where they follow on
-    the batch before them, or lie among others."""
+    """Place batches that are in order but beyond their file's bounds, if they continue the previous
+    batch or are before the last placed one; returns the refused ones."""
     refused: list[tuple[int, int]] = []
     for row in np.flatnonzero(rows).tolist():
         base, last = int(log.base[row]), int(log.last[row])
@@ -239,8 +238,8 @@ def _beyond(taken: _Taken, number: int, log: HeldBatches, rows: BoolArray) -> li
 def _moved(
     taken: _Taken, number: int, log: HeldBatches, chain: BoolArray, bounds: tuple[int, int]
 ) -> list[tuple[int, int]]:
-    """Batches out of order: they were moved where their offsets fill a room elsewhere, or where
-    there is no room for them here. Else their base offset is wrong."""
+    """Place batches out of order if their offsets fill a gap elsewhere, or if there is no room
+    here: such batches were moved. Others have a wrong base offset; returns the refused ones."""
     refused = []
     kept = np.flatnonzero(chain)
     for row in np.flatnonzero(~chain).tolist():
@@ -259,7 +258,7 @@ def _moved(
 def _segments(
     logs: Sequence[HeldBatches], taken: _Taken, bases: list[int]
 ) -> list[tuple[int, list[Neighbours]]]:
-    """What has a place, cut into segments as the names of the logs were."""
+    """The placed batches, divided into segments by the names of the logs."""
     found: list[tuple[int, list[Neighbours]]] = []
     size, end, boundary = 0, -1, 0
     for part in _parts(logs, zip(taken.log.tolist(), taken.row.tolist(), strict=True), bases):
@@ -283,7 +282,7 @@ def _segments(
 
 
 def _lanes(logs: Sequence[HeldBatches], aside: list[tuple[int, int]]) -> list[list[Neighbours]]:
-    """Batches that are set aside, so that those of a lane do not overlap."""
+    """The batches set aside, in lanes without overlaps."""
     aside.sort(key=lambda place: int(logs[place[0]].base[place[1]]))
     lanes: list[list[tuple[int, int]]] = []
     ends: list[int] = []
@@ -301,7 +300,7 @@ def _lanes(logs: Sequence[HeldBatches], aside: list[tuple[int, int]]) -> list[li
 def _parts(
     logs: Sequence[HeldBatches], places: Iterable[tuple[int, int]], bases: Sequence[int]
 ) -> Iterable[Neighbours]:
-    """Batches in their order, those side by side together; none goes over the base of a segment."""
+    """Batches in order, contiguous ones joined; none crosses the base offset of a segment."""
     held: Neighbours | None = None
     borders = set(bases)
     for number, row in places:

@@ -1,8 +1,7 @@
-"""What is left out of a log, and which of its batches have their place in it.
+"""The holes in a salvaged log, and the choice of the batches that are in sequence.
 
-A batch is kept if its offsets continue from those before it. The checksum of magic 2 does not cover
-the base offset: where offsets do not increase, it is the batch that its neighbours contradict that
-goes.
+A batch is kept if its offsets continue the previous ones. The checksum of magic 2 does not cover
+the base offset: if offsets do not increase, the batch that its neighbours contradict is dropped.
 """
 
 from __future__ import annotations
@@ -20,66 +19,66 @@ from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.writing.convert.reencode import Producer, Reencoded
 
-MOST_HELD = 8 << 20  # bytes of split batches that wait for what comes after them
-LOOK_AHEAD = 256  # batches that are asked whether one that jumps forward is right
-NO_END = (1 << 63) - 1  # where no segment follows
+MOST_HELD = 8 << 20  # bytes of split batches that wait for the next batches
+LOOK_AHEAD = 256  # batches examined to judge one that jumps forward
+NO_END = (1 << 63) - 1  # if no segment follows
 Put = Callable[[Buffer], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """Bytes that are left out."""
+    """A dropped byte range."""
 
     position: int
     size: int
     batches: int
-    """Batches in it whose headers could be read."""
+    """Batches in it with a readable header."""
     first_offset: int | None
-    """The first offset that is missing; None where both sides follow on each other."""
+    """The first missing offset; None if no offset is missing."""
     last_offset: int | None
-    """The last of them; None where none is missing, and where nothing comes after."""
+    """The last missing offset; None if none is missing, or if nothing follows."""
     records: int
-    """Records with these offsets that were kept nevertheless."""
+    """Records with these offsets that were kept."""
     codes: tuple[str, ...]
-    """The codes of what was found there."""
+    """The codes of the findings in it."""
 
 
 @dataclass(slots=True)
 class Salvaged:
-    """What came of a log."""
+    """The result for one log."""
 
     last_offset: int
-    """Of the batches that were kept, here or in logs before."""
+    """The last offset of the batches kept, here or in earlier logs."""
     bytes: int = 0
     bytes_after: int = 0
     batches: int = 0
     batches_after: int = 0
     holes: int = 0
     reencoded: int = 0
-    """Records of damaged batches."""
+    """Records kept from damaged batches."""
 
 
 @dataclass(slots=True)
 class Holes:
-    """What has been left out since the last batch that was kept."""
+    """The bytes dropped since the last batch kept."""
 
     done: Salvaged
     tell: Callable[[Hole], None]
     put: Put
     until: int
     producers: set[Producer]
-    """Of the transactions in what was kept."""
+    """The producers of transactions in the batches kept."""
     position: int = 0
     batches: int = 0
-    """With a header."""
+    """Dropped batches with a header."""
     records: int = 0
-    """Those written."""
+    """Records written."""
     named: set[str] = field(default_factory=set)
-    """Why, of what was taken before."""
+    """Finding codes from earlier pieces."""
     reasons: deque[tuple[int, str]] = field(default_factory=deque)
-    """In what was taken last, by position."""
+    """Position and finding code, in the last piece."""
     split: deque[Reencoded] = field(default_factory=deque)
-    """What is left of damaged batches, which is written when it is known what comes after."""
+    """The remains of damaged batches, written once the next batches are known."""
     after: int = field(init=False)
     """The last offset before them."""
 
@@ -89,7 +88,7 @@ class Holes:
     def seen(
         self, findings: list[Finding], left_out: list[tuple[int, str]], split: list[Reencoded]
     ) -> None:
-        """What is wrong in what is taken next: errors, what is said next to them, what is left."""
+        """Note the next piece: its errors, its undamaged batches that are dropped, and remains."""
         self.named.update(code for _, code in self.reasons)
         errors = [finding for finding in findings if finding.code.severity is Severity.ERROR]
         mine = [(error.position or 0, error.code.name) for error in errors]
@@ -100,7 +99,7 @@ class Holes:
         self.split.extend(split)
 
     def close(self, position: int, next_offset: int | None) -> None:
-        """A batch that is kept begins here, or the file ends."""
+        """End the hole, at a batch that is kept or at the end of the file."""
         while self.reasons and self.reasons[0][0] < position:
             at, code = self.reasons.popleft()
             if at >= self.position:
@@ -120,7 +119,7 @@ class Holes:
         self.records = 0
 
     def _write(self, position: int, until: int, following: list[int]) -> None:
-        """Write what is left of the batches before a byte, if it has a place."""
+        """Write the remains of batches before a position, if they have a place."""
         found = []
         while self.split and self.split[0].position < position:
             batch = self.split.popleft()
@@ -141,14 +140,14 @@ class Holes:
 
 @dataclass(slots=True)
 class Gaps:
-    """The offsets of a partition that none of its batches has, from..to."""
+    """The offset ranges of a partition that no batch contains, both ends included."""
 
     end: int
-    """Before the first."""
+    """The last offset so far; initially the one before the first."""
     found: list[tuple[int, int]] = field(default_factory=list)
 
     def take(self, batches: BatchTable) -> None:
-        """The next batches; where an older wrapper begins is not known."""
+        """Process the next batches; the base offset of an older wrapper is unknown."""
         base, last = batches.base_offset, batches.last_offset
         before = np.append(np.int64(self.end), last[:-1])
         known = (batches.has_base_offset == 1) | (batches.is_v2 == 1)
@@ -158,9 +157,9 @@ class Gaps:
 
 
 def in_sequence(base: IntArray, last: IntArray, before: int, following: list[int]) -> BoolArray:
-    """Which of some batches continue from the offset before them.
+    """The mask of the batches that continue the offset before them.
 
-    One that jumps forward is left out if most of those after it continue from the one before it.
+    A batch that jumps forward is dropped if most of those after it continue the previous one.
     following: base offsets that come after all of them.
     """
     taken = np.ones(len(base), np.bool_)

@@ -1,4 +1,4 @@
-"""Writing a partition whose batches have found their places anew, and what is said of its logs."""
+"""Writes a partition with rearranged batches, and reports on its logs."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ PIECE = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Rearranged:
-    """Where everything goes."""
+    """The places of all batches."""
 
     arranged: Arranged
     split: list[tuple[int, Reencoded]]
-    """What is left of damaged batches, by the number of their log."""
+    """The remains of damaged batches, with the index of their log."""
     data: bytes
-    """Their bytes, one after another."""
+    """Their bytes, consecutively."""
     n_logs: int
 
     def placed(self, number: int) -> list[Reencoded]:
-        """What is left of damaged batches of a log, and has found a place."""
+        """The remains of a log's damaged batches that have a place."""
         every = (part for _, parts in self.arranged.segments for part in parts)
         mine = [
             (around.position, around.position + around.size)
@@ -52,7 +52,7 @@ class Rearranged:
 
 
 def rearranged(scanned: Sequence[Scanned]) -> Rearranged:
-    """The place of every undamaged batch, and of what is left of damaged ones where it is free."""
+    """Place every undamaged batch, and the remains of damaged ones in free ranges."""
     producers = {producer for part in scanned for producer in part.producers}
     split = [
         (i, part)
@@ -75,15 +75,15 @@ def rearranged(scanned: Sequence[Scanned]) -> Rearranged:
 
 
 def _unfinished(held: HeldBatches) -> HeldBatches:
-    """A copy that is damaged takes nobody's place."""
+    """A damaged copy, which must not replace other segments."""
     return HeldBatches(held.base_offset, held.position, held.size, held.base, held.last, held.crc)
 
 
 def write_arranged(
     staging: Staging, below: str, scanned: Sequence[Scanned], made: Rearranged, last: int
 ) -> tuple[list[str], list[str]]:
-    """Write the segments and what is set aside; the names of both. last: the base offset of the
-    last log that was given."""
+    """Write the segments and the batches set aside; returns the names of both. last: the base
+    offset of the last log given."""
     written, aside = [], []
     end = -1
     for base, parts in made.arranged.segments:
@@ -92,11 +92,11 @@ def write_arranged(
             out.write(parts)
         first = next((part.log for part in parts if part.log < len(scanned)), None)
         if first is not None:
-            # Retention of messages without timestamps goes by the time of the file.
+            # Retention of messages without timestamps uses the file's modification time.
             shutil.copystat(scanned[first].log.path, staging.folder / name)
         written.append(name)
         end = parts[-1].last_offset
-    if last > end:  # an empty one at the end says where the log continues
+    if last > end:  # an empty segment at the end sets the log end offset
         name = f"{below}/{last:020}{LOG.suffix}"
         if name not in written:
             staging.put(name, b"")
@@ -112,7 +112,7 @@ def write_arranged(
 
 
 def _by_reach(lane: Sequence[Neighbours]) -> Iterator[list[Neighbours]]:
-    """Parts that one log can hold."""
+    """Split a lane into parts that each fit in one log."""
     held: list[Neighbours] = []
     for part in lane:
         if held and part.last_offset - max(held[0].first_offset, 0) >= 1 << 31:
@@ -132,7 +132,7 @@ class _PlaceWriter:
         self._data = data
 
     def write(self, parts: Sequence[Neighbours]) -> None:
-        """Write parts in their order, and bring the file to the disk."""
+        """Write parts in order, and sync the file to disk."""
         for part in parts:
             if part.log == len(self._scanned):
                 self._out.write(self._data[part.position : part.position + part.size])
@@ -151,14 +151,14 @@ class _PlaceWriter:
                 at += len(data)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._out.abandon()
 
 
 def told_of(
     scanned: Sequence[Scanned], number: int, made: Rearranged
 ) -> tuple[Salvaged, list[Hole]]:
-    """What came of a log: its numbers, and the bytes that are not among the segments."""
+    """The result for a log: its counts, and the byte ranges that are not in the segments."""
     one = scanned[number]
     bases = (part.held.base_offset for part in scanned)
     until = min((base for base in bases if base > one.held.base_offset), default=NO_END)
@@ -190,7 +190,7 @@ def told_of(
 
 
 def _out_of_place(one: Scanned, mine: Sequence[Neighbours], until: int) -> list[tuple[int, str]]:
-    """The undamaged batches of a log that are not among the segments."""
+    """The undamaged batches of a log that are not in the segments, with a code."""
     begins = np.array([around.position for around in mine], np.int64)
     ends = np.array([around.position + around.size for around in mine], np.int64)
     at = np.searchsorted(begins, one.held.position, side="right") - 1
@@ -211,7 +211,7 @@ def _hole(
     at: tuple[int, int],
     between: tuple[int, int | None],
 ) -> Hole:
-    """Bytes from..to of a log, between an offset and the next one that is kept."""
+    """The hole for a byte range of a log. between: the offset before it, and the next one kept."""
     begin, end = at
     batches = int(((one.positions >= begin) & (one.positions < end)).sum())
     first: int | None = between[0] + 1

@@ -1,7 +1,7 @@
-"""The undamaged batches of a log, byte for byte, and the holes between them.
+"""Copies the undamaged batches of a log, byte for byte, and reports the holes between them.
 
-A batch is taken if nothing is wrong with its header, its checksum and each of its records, and if
-its offsets continue from those before it (`holes.py`) and stay below the next segment.
+A batch is kept if its header, its checksum and each of its records are undamaged, and if its
+offsets continue the previous ones (`holes.py`) and are below the next segment's.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from kfmt_cli.writing.salvage.holes import (
     in_sequence,
 )
 
-# Of a batch that may be undamaged, and lie in the wrong place.
+# Codes for a batch that may be undamaged, but misplaced.
 _OF_PLACES = (codes.OFFSETS_BACKWARDS, codes.OFFSET_OUT_OF_SEGMENT)
 _HELD = ("position", "size", "base_offset", "last_offset", "crc")
 
 
 @dataclass(frozen=True, slots=True)
 class _SalvagedPiece:
-    """A run of batches, looked at."""
+    """A checked run of batches."""
 
     run: Block
     stretch: Stretch
     sound: BoolArray
-    """Which are undamaged by themselves."""
+    """The mask of batches that are undamaged by themselves."""
     beyond: BoolArray
-    """Which reach into the next segment."""
+    """The mask of batches that reach into the next segment."""
     split: list[Reencoded]
-    """What is left of the others."""
+    """The remains of the others."""
 
     @property
     def firsts(self) -> list[int]:
@@ -64,7 +64,7 @@ class _SalvagedPiece:
         return bases
 
     def reasons(self, misplaced: IntArray) -> list[tuple[int, str]]:
-        """Why sound batches are left out, by position. misplaced: those out of sequence."""
+        """Why undamaged batches are dropped, by position. misplaced: rows out of sequence."""
         beyond = np.flatnonzero(self.sound & self.beyond)
         named = ((beyond, SEGMENTS_OVERLAP), (misplaced, codes.OFFSETS_BACKWARDS))
         position = self.run.batches.position
@@ -73,33 +73,33 @@ class _SalvagedPiece:
 
 @dataclass(slots=True)
 class Scanned:
-    """A log that was gone over."""
+    """A scanned log."""
 
     log: Input
     held: HeldBatches
     """Its undamaged batches."""
     bytes: int
     positions: IntArray
-    """Of every batch with a header."""
+    """The position of every batch with a header."""
     named: list[tuple[int, str]]
-    """Why others are damaged, by position."""
+    """Why other batches are damaged, by position."""
     split: list[Reencoded]
     producers: set[Producer]
-    """Of the transactions in what is undamaged."""
+    """The producers of transactions in the undamaged batches."""
 
 
 @dataclass(slots=True)
 class Salvager:
-    """Goes over the logs of one partition in their order."""
+    """Processes the logs of one partition, in order."""
 
     limit: Limit
     jobs: int
     split: bool = False
-    """Keep the records of damaged batches that can be read."""
+    """Whether to keep the readable records of damaged batches."""
     last_offset: int = -1
-    """Of the batches that were kept."""
+    """The last offset of the batches kept."""
     producers: set[Producer] = field(default_factory=set)
-    """Of the transactions in them, by id and epoch."""
+    """The producers of transactions in them, by id and epoch."""
 
     def scan(
         self,
@@ -109,7 +109,7 @@ class Salvager:
         found: Callable[[list[Finding]], None],
         advance: Callable[[int], None],
     ) -> Scanned:
-        """Go over a log and write nothing; raises InputError. base: of its segment."""
+        """Scan a log without writing; raises InputError. base: its segment's base offset."""
         tables: list[IntArray] = []
         positions: list[IntArray] = []
         named: list[tuple[int, str]] = []
@@ -141,7 +141,7 @@ class Salvager:
     def _pieces(
         self, opened: OpenLog, base: int, until: int, advance: Callable[[int], None]
     ) -> Iterator[_SalvagedPiece]:
-        """The runs of a log's batches, looked at on several threads."""
+        """Check the runs of a log's batches, on several threads."""
 
         def look(run: Block) -> _SalvagedPiece:
             stretch = Stretch(True, self.limit, base)
@@ -163,11 +163,10 @@ class Salvager:
         found: Callable[[list[Finding]], None] = lambda _: None,
         advance: Callable[[int], None] = lambda _: None,
     ) -> Salvaged:
-        """The next log; raises InputError.
+        """Salvage the next log; raises InputError.
 
-        until: where the next segment that holds anything begins, `NO_END` where there is none. put:
-        is given the bytes of batches that are kept. tell: is told of what is left out. found: is
-        told of what is wrong.
+        until: the base offset of the next segment with content, `NO_END` without one. put: receives
+        the bytes of the batches kept. tell: receives each hole. found: receives the findings.
         """
         base = log.base_offset
         assert base is not None
@@ -211,7 +210,7 @@ class Salvager:
         holes: Holes,
         findings: list[Finding],
     ) -> None:
-        """Keep what is sound and in its place."""
+        """Copy the batches that are undamaged and in sequence."""
         batches = piece.run.batches
         rows = np.flatnonzero(piece.sound & ~piece.beyond)
         base, last = batches.base_offset[rows], batches.last_offset[rows]
@@ -219,7 +218,7 @@ class Salvager:
         holes.seen(findings, piece.reasons(rows[~taken]), piece.split)
         rows = rows[taken]
         position, size = batches.position[rows], batches.size[rows]
-        # What is kept lies in stretches without a hole.
+        # Copy contiguous batches together.
         begins = np.flatnonzero(np.diff(position) != size[:-1]) + 1
         next_ = 0
         for part in np.split(rows, begins) if len(rows) else ():
@@ -249,7 +248,7 @@ def _transactional(batches: BatchTable, rows: IntArray) -> set[Producer]:
 
 
 def _sound(run: Block, findings: list[Finding]) -> BoolArray:
-    """The batches that nothing is wrong with but, perhaps, their order."""
+    """The mask of batches without errors, except in their order."""
     batches = run.batches
     sound: BoolArray = batches.crc_valid == 1
     if not len(batches):
@@ -269,7 +268,7 @@ def _sound(run: Block, findings: list[Finding]) -> BoolArray:
 
 
 def _with_next(pieces: Iterator[_SalvagedPiece]) -> Iterator[tuple[_SalvagedPiece, list[int]]]:
-    """Each piece with the base offsets of the sound batches after it."""
+    """Each piece with the base offsets of the next piece's batches that may be kept."""
     held: _SalvagedPiece | None = None
     for piece in pieces:
         if held is not None:
@@ -281,21 +280,21 @@ def _with_next(pieces: Iterator[_SalvagedPiece]) -> Iterator[tuple[_SalvagedPiec
 
 @dataclass(frozen=True, slots=True)
 class LogExtent:
-    """The undamaged batches of a log."""
+    """The offset range of the undamaged batches of a log."""
 
     first: int
     last: int
     is_ordered: bool
-    """Their offsets increase."""
+    """Whether their offsets increase."""
 
 
 def extent_of(log: Input, limit: Limit) -> LogExtent | None:
-    """Where the undamaged batches of a log begin and end, None without any; raises InputError."""
+    """The offset range of the undamaged batches of a log, None without any; raises InputError."""
     first, last, end, is_ordered = NO_END, -1, -NO_END, True
     with open_checked(log, read_ahead=True) as opened:
         for run in (run for block in opened.blocks for run in runs(block)):
             if is_legacy(run) and run.batches.compression.any():
-                read_records(run, limit)  # where wrappers begin
+                read_records(run, limit)  # determines the base offsets of wrappers
             rows = np.flatnonzero(_sound(run, run.findings))
             if len(rows):
                 bases, ends = (run.batches[name][rows] for name in ("base_offset", "last_offset"))
