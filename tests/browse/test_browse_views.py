@@ -210,7 +210,9 @@ def test_a_directory_names_what_is_wrong_in_it(tmp_path: Path) -> None:
     shutil.copytree(ORDERS.parent, tmp_path / "data/gone-0")
     top = disk_of((str(tmp_path / "data"),), pytest.fail)
     nodes = list(top.partitions())
-    assert [str(line) for line in home_lines(top, {}, ())][2] == " not checked yet; press c to check"
+    assert [str(line) for line in home_lines(top, {}, ())][
+        2
+    ] == " not checked yet; press c to check"
     shutil.rmtree(tmp_path / "data/gone-0")
     found = checked_together(nodes, lambda: False)
     known = {node.path: of for node, of in zip(nodes, found or [], strict=True)}

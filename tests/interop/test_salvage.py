@@ -37,7 +37,7 @@ def test_a_transaction_that_lost_its_end_is_said(tmp_path: Path) -> None:
 def test_read_committed_consumers_wait_at_a_transaction_that_lost_its_end(tmp_path: Path) -> None:
     without_last_marker(tmp_path / "txn-0")
     done = kfmt("salvage", tmp_path / "txn-0", tmp_path / "out")
-    (offset,) = re.findall(r"from offset (\d+) on", done.err)
+    (offset,) = re.findall(r"stop at offset (\d+);", done.err)
     for recover in (True, False):
         (committed,) = broker.consume_all([tmp_path / "out"], recover, "read_committed")
         (everything,) = broker.consume_all([tmp_path / "out"], recover)
