@@ -25,7 +25,7 @@ def run() -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Few objects live long here; looking through all of them often would only cost time.
     gc.set_threshold(100_000)
-    # So that what is unfinished is taken away when the system asks to stop.
+    # So that unfinished outputs are removed when the system asks to stop.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
         signal.signal(signal.SIGHUP, lambda *_: sys.exit(128 + signal.SIGHUP))

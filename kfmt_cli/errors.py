@@ -53,7 +53,7 @@ class KernelError(KfmtError):
 class InputError(KfmtError):
     """An input is missing, not permitted, or not a file of Kafka's.
 
-    file: its path, where one is known. is_gone: there is no file of this name.
+    file: its path, where one is known. is_gone: no file with this name exists.
     """
 
     def __init__(self, words: str, *, file: str = "", is_gone: bool = False) -> None:

@@ -45,13 +45,32 @@ OTHER_ROOMS = ("tests", "tools", "bench")
 # Pages and the number of lines, or words, that they may have.
 LONGEST_README = 150
 LONGEST_ARCHITECTURE = 2000
-# Words of a dialect of our own, for which plain English has others.
-DIALECT = re.compile(
-    r"\b(behind|beside|goes on|so many|as far as)\b|\bis none\b(?! of)", re.IGNORECASE
+# Words that are not Kafka's or not English, and what to say instead.
+VOCABULARY = (
+    (r"(?<!left )\bbehind\b|\bbeside\b", "after, next to"),
+    (r"\bgoes (on|away|now)\b", "continues; is deleted"),
+    (r"\bso many\b|\bas far as\b", "that many; if"),
+    (r"(?<!there )(?-i:\bis none\b)(?! of)", "is missing, is not a"),
+    (r"\b(?:is|are) no (?:log|batch|file|segment|record|partition)s?\b", "is not a"),
+    (r"\bdo(es)? not fit (its|their|the) bytes\b", "does not match"),
+    (r"\banew\b", "again; rebuilt, rewritten"),
+    (r"(?<!explain )(?<![/(\"'`-])\blook-ups?\b(?!\.md)", "lookup"),
+    (r"\boffsets? goe?s?\b", "offsets are lost"),
+    (r"\bnone damaged\b", "no damage"),
+    (r"\bcarried along\b|\bleft behind\b", "copied; not copied"),
+    (r"\bsigns of life\b", "heartbeats"),
+    (r"\bany start\b", "next start"),
+    (r"\bforetold\b|\bforetells?\b", "predicted"),
+    (r"\btak(?:e|es|en) away\b", "removed"),
+    (r"\bout of reach\b", "unreachable"),
+    (r"\bstands? still\b", "is stuck"),
+    (r"\bcuts? the (?:log|file)\b|\bis cut to\b", "truncates"),
+    (r"\bpassed over without\b", "silently skipped"),
+    (r"\bnot looked at\b", "not checked"),
+    (r"\b(?:is|are) told\b", "is reported; is called with"),
+    (r"\b(?:was|were) seen to\b", "in tests, …"),
 )
-DIALECT_OF_SOURCES = re.compile(
-    r"(?<!left )\bbehind\b|\b(beside|stands?|goes on|so many|as far as)\b", re.IGNORECASE
-)
+DIALECT = [(re.compile(pattern, re.IGNORECASE), better) for pattern, better in VOCABULARY]
 
 
 @dataclass(frozen=True)
@@ -215,16 +234,19 @@ def names_say_one_thing(house: House) -> Iterator[str]:
 
 
 def pages_are_in_plain_english(house: House) -> Iterator[str]:
-    """No word of a dialect on a page or in the package."""
-    for page in house.pages():
-        text = re.sub(r"```python\n.*?```", _blank, page.read_text(), flags=re.DOTALL)
+    """No word of the vocabulary's left side, on a page or in the package."""
+    texts = {
+        str(page.relative_to(house.root)): re.sub(
+            r"```python\n.*?```", _blank, page.read_text(), flags=re.DOTALL
+        )
+        for page in house.pages()
+    }
+    texts |= {source.name: source.text for source in house.package}
+    for name, text in texts.items():
         for number, line in enumerate(text.splitlines(), 1):
-            if found := DIALECT.search(line):
-                yield f"{page.relative_to(house.root)}:{number}: “{found[0]}”"
-    for source in house.package:
-        for number, line in enumerate(source.text.splitlines(), 1):
-            if found := DIALECT_OF_SOURCES.search(line):
-                yield f"{source.name}:{number}: “{found[0]}”"
+            for pattern, better in DIALECT:
+                if found := pattern.search(line):
+                    yield f"{name}:{number}: “{found[0]}”; better: {better}"
 
 
 def _blank(found: re.Match[str]) -> str:

@@ -71,7 +71,7 @@ class GoingBrowser(BrowserLayout):
         self.push_screen(dialog, self._go_to)
 
     def _goal_of_here(self, words: str) -> Goal:
-        """A place as typed; raises UsageError, also if there is no log to go to."""
+        """A place as typed; raises UsageError, also without a log to go to."""
         goal = goal_of(words)
         if not self.logs_here():
             raise UsageError(NO_LOG)
