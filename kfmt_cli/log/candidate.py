@@ -129,7 +129,7 @@ class OffsetWindow:
         return header.magic == 1 and NEAR <= first <= header.base_offset < first + NEAR
 
     def holds(self, header: Candidate) -> bool:
-        """Whether a batch with this header fits the window."""
+        """Whether a batch with this header is possible in the window."""
         loose = header.magic < 2 and not header.compressed
         if loose and self.behind_set is not None and header.base_offset < self.behind_set:
             return False
