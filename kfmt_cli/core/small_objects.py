@@ -53,7 +53,7 @@ def _kind(url: str) -> str:
 
 
 def _by_pyarrow(url: str, most: int | None) -> bytes | None:
-    """Read an object of Google's as a stream, which is one request."""
+    """Read a Google Cloud Storage object as a stream, in one request."""
     system, below = file_system_at(url)
     with system.open_input_stream(below, compression=None) as stream:
         data = bytes(stream.read() if most is None else stream.read(most + 1))

@@ -46,7 +46,7 @@ class Pace:
             time.sleep(ahead)
 
     def done(self, handle: int) -> None:
-        """Drop a file that was read from the page cache, if there is a limit."""
+        """Drop a finished file from the page cache, if there is a limit."""
         if self.rate is not None and hasattr(os, "posix_fadvise"):
             os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
 

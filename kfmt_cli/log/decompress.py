@@ -42,7 +42,7 @@ def decompress_ahead(block: Block, limit: Limit) -> Iterator[Block]:
 
 
 def is_heavy(block: Block) -> bool:
-    """Whether a block, with a large batch, needs too much memory to be processed with others."""
+    """Whether a block must be processed alone, because a large batch needs much memory."""
     held = len(block.data) + (len(block.decompressed[0]) if block.decompressed is not None else 0)
     return held > 2 * PART
 

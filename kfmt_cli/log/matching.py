@@ -54,7 +54,9 @@ class Match:
     def near(self, block: Block) -> Block:
         """The block without the batches whose bytes lack the longest exact pattern.
 
-        Unchanged if compressed records are not decompressed yet, or for magic 0 and 1."""
+        Unchanged without an exact pattern, or if the pattern is too frequent, the records are not
+        decompressed yet, or a batch has magic 0 or 1.
+        """
         wanted = [self.key, self.value, *(value for _, value in self.headers)]
         exact = [pattern for pattern in wanted if isinstance(pattern, bytes) and pattern]
         batches = block.batches

@@ -14,7 +14,7 @@ from kfmt_cli.disk.tree import Folder
 from kfmt_cli.findings.finding import Finding
 
 Extents = Mapping[int, tuple[int, int]]
-"""The first offset and the log end offset of each log of a partition, by base offset."""
+"""The first offset and the end offset of each log of a partition, by base offset."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ class Node:
 
 
 def tree(layout: Layout, data: Buffer, at: int, end: int) -> Node:
-    """Read the structure in bytes `at` to `end` of a buffer."""
+    """Read the structure at byte `at` of a buffer, up to `end` at most."""
     node = Node(layout.name, layout.name, at, at, layout=layout)
     for inner in layout.fields:
         child = _of_field(inner, data, node.end, end)
