@@ -1,1 +1,1 @@
-"""Checks: columns in, findings out."""
+"""Checks: they read columns and report findings."""

@@ -1,9 +1,9 @@
-"""What a check is: a rule with a scope, its codes, and what it remembers from place to place.
+"""Base classes of checks: a rule with a scope, its codes, and its state.
 
-A check of a log is told of batches and records in reading order. A log may be looked at in
-stretches, by threads, processes or the tasks of a cluster; each has a check of its own, and `join`
-puts two of them together in reading order, which is where neighbours on the two sides of a cut are
-compared. So no check needs to know how the work was shared out.
+A check of a log receives batches and records in reading order. Threads, processes or cluster tasks
+may each check a stretch of a log with their own check. `join` combines two stretches in reading
+order, and compares the neighbours on the two sides of the cut. So no check needs to know how the
+work was divided.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ C = TypeVar("C", bound="LogCheck")
 
 
 class Scope(enum.Enum):
-    """What a check looks at."""
+    """The subject of a check."""
 
     HEADERS = "batch headers"
     RECORDS = "records"
@@ -35,7 +35,7 @@ class Scope(enum.Enum):
 
 
 class Check:
-    """A rule. codes: the kinds of findings that it may make."""
+    """A rule. codes: the codes of its possible findings."""
 
     scope: ClassVar[Scope]
     codes: ClassVar[tuple[Code, ...]] = ()
@@ -44,8 +44,8 @@ class Check:
 class LogCheck(Check):
     """A rule about a log, for a stretch of it.
 
-    base_offset: of the segment, None where the file's name says none. looks_back: it compares a
-    batch with the one before it. magics: of the batches that it can find something wrong with.
+    base_offset: of the segment, None if the file name has none. looks_back: compares a batch with
+    the previous one. magics: of the batches for which it can make findings.
     """
 
     scope = Scope.RECORDS
@@ -57,25 +57,25 @@ class LogCheck(Check):
 
     @classmethod
     def is_local(cls) -> bool:
-        """Whether it looks at each batch by itself, wherever a log begins or ends."""
+        """Whether it checks each batch by itself, wherever a log begins or ends."""
         return cls.join is LogCheck.join and cls.__init__ is LogCheck.__init__
 
     def take(self, run: Block, records: Records | None) -> Iterable[Finding]:
-        """The next batches of the stretch, with their records where these were decoded.
+        """Check the next batches of the stretch, with their records if decoded.
 
-        Of a check of headers, records are None.
+        records: None for a check of headers.
         """
         raise NotImplementedError
 
     def join(self: C, later: C) -> Iterable[Finding]:
-        """Add the stretch that follows on this one; what is wrong where they meet."""
+        """Add the following stretch; returns findings about where they meet."""
         del later
         return ()
 
     def facts(self) -> Facts:
-        """What `join` must know of the stretch, as numbers that can be kept."""
+        """The state that `join` needs, as numbers that can be stored."""
         return {}
 
     def recall(self, facts: Facts) -> None:
-        """Become a check that was asked for these facts."""
+        """Restore the state from `facts`."""
         del facts

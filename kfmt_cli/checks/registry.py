@@ -1,6 +1,6 @@
 """Every check. To add one, write a class next to the others and add a line to `CHECKS`.
 
-A check is imported when something of its scope is looked at.
+A check is imported when its scope is first checked.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class ListedCheck:
 
     scope: Scope
     target: str
-    """The module and the class."""
+    """Module and class, as `module:name`."""
 
     def load(self) -> type[Check]:
-        """The class."""
+        """Import the class."""
         check: type[Check] = load(self.target)
         return check
 
@@ -50,18 +50,18 @@ CHECKS: list[ListedCheck] = [
 
 
 def checks_of(scope: Scope) -> list[Any]:
-    """The classes of the checks of a scope."""
+    """The check classes of a scope."""
     return [check.load() for check in CHECKS if check.scope is scope]
 
 
 def log_checks(scope: Scope, base_offset: int | None) -> list[LogCheck]:
-    """A check of each kind, for a stretch of a log."""
+    """A new check of each class of a scope, for a stretch of a log."""
     return [check_type(base_offset) for check_type in checks_of(scope)]
 
 
 def code_chapters() -> Iterator[tuple[str, list[Code]]]:
-    """All kinds of findings, by what they are about: those that reading, writing and starts make,
-    and those of every kind of file and of every check."""
+    """All codes, by subject: from reading, writing and starts, from every kind of file and from
+    every check."""
     from kfmt_cli.disk.kinds import KINDS
     from kfmt_cli.findings import damage, files, history, writing
 
@@ -77,7 +77,7 @@ def code_chapters() -> Iterator[tuple[str, list[Code]]]:
 def _codes(
     *modules: ModuleType, scopes: tuple[Scope, ...], more: Iterable[Code] = ()
 ) -> list[Code]:
-    """The codes that modules declare, those of the checks of some scopes, and more, by name."""
+    """The codes of modules and of the checks of some scopes, and `more`, sorted by name."""
     found = {
         var.name: var for page in modules for var in vars(page).values() if isinstance(var, Code)
     }
@@ -90,5 +90,5 @@ def _codes(
 
 @cache
 def every_code() -> Mapping[str, Code]:
-    """All kinds of findings, by name."""
+    """All codes, by name."""
     return {code.name: code for _, codes in code_chapters() for code in codes}

@@ -1,4 +1,4 @@
-"""A segment in one reading: its log's batches and records, its indexes, and what the log tells of
+"""Check a segment in one pass: its log's batches and records, its indexes, and the log's history of
 producers and leaders."""
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from kfmt_cli.log.block import Block
 
 @dataclass(slots=True)
 class CheckedSegment:
-    """What came of a segment."""
+    """The result for one segment."""
 
     verified: Verified
     log_findings: list[Finding] = field(default_factory=list)
-    """Findings about the log that were not handed out while it was read."""
+    """Findings about the log that were not yielded while it was read."""
     index_findings: list[Finding] = field(default_factory=list)
     """Findings about its indexes."""
     unread: InputError | None = None
     """Why an index could not be read."""
     history: History | None = None
-    """None of a log that is not named as a segment's."""
+    """None if the log is not named like a segment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,10 @@ class SegmentChecker:
     def check(
         self, segment: Segment, advance: Callable[[int], None] = lambda _: None
     ) -> Generator[Finding, None, CheckedSegment]:
-        """Check a segment that has a log; what is found in the log, as it is found.
+        """Check a segment that has a log; yields findings about the log as they are made.
 
-        advance: is told how many bytes more were read. Raises InputError for what is no log.
+        advance: called with the number of bytes of each block. Raises InputError if the file is not
+        a log.
         """
         log = segment.log
         assert log is not None
@@ -53,7 +54,7 @@ class SegmentChecker:
         history = History(log.name, log.base_offset or 0) if is_segment(log) else None
 
         def watch(block: Block) -> None:
-            # Both name control batches and open wrappers, in a table that others read.
+            # Both name control batches and open wrappers, in a table that others also read.
             table = block.batches.copy()
             own = Block(block.name, block.data, block.position, table, block.findings)
             if index is not None:
@@ -68,7 +69,7 @@ class SegmentChecker:
         return done
 
     def small(self, segments: Sequence[Segment]) -> list[CheckedSegment | None]:
-        """Check small segments at once; None for one that has to be checked by itself."""
+        """Check small segments together; None for one that must be checked by itself."""
         pack = read_pack([segment.log for segment in segments if segment.log is not None])
         known = histories(pack)
         healthy = sizes_of_indexes(segments, pack, self.indexes.interval)
@@ -84,14 +85,14 @@ class SegmentChecker:
         return done
 
     def _odd_indexes(self, segment: Segment, block: Block, checked: CheckedSegment) -> None:
-        """Check indexes one by one whose log has nothing wrong, and is one block."""
+        """Check the indexes of a log that is healthy and one block."""
         index, checked.unread = self._begin(segment)
         if index is not None:
             index.take(block)
             checked.index_findings += self._of_indexes(index, checked.verified.bytes)
 
     def _begin(self, segment: Segment) -> tuple[IndexReading | None, InputError | None]:
-        """What reads on for the indexes that are wanted; or why one of them cannot be read."""
+        """Start checking the wanted indexes, or return why one of them cannot be read."""
         try:
             return (self.indexes.begin(segment) if segment.wanted else None), None
         except InputError as error:

@@ -1,1 +1,1 @@
-"""Bytes: wire types, layouts, the compiled kernel. Knows no Kafka file and no screen."""
+"""Bytes: wire types, layouts, the compiled kernel. Knows nothing of Kafka files or screens."""

@@ -1,4 +1,4 @@
-"""Bytes of a file past the page cache, which is the broker's on the machine that it runs on."""
+"""File reads that bypass the page cache, which a broker on the same machine needs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _DIRECT = getattr(os, "O_DIRECT", 0)
 
 
 class DirectSource:
-    """A file of which a few places are read.
+    """A file that is read in only a few places.
 
-    Reads neither fill the page cache nor read ahead. Where a file system cannot do that, as one in
-    memory cannot, they are ordinary reads without reading ahead. `bytes_read`: how many were read.
+    Reads neither fill the page cache nor read ahead. On a file system without direct reads, such as
+    one in memory, they are ordinary reads without read-ahead. `bytes_read`: the bytes read so far.
     """
 
     largest = 1 << 31
@@ -38,7 +38,7 @@ class DirectSource:
         at = position - self._start
         if at < 0 or at + least > len(self._held):
             data = self._read(position, max(length, least))
-            if len(data) < len(self._held):  # a look at what lies elsewhere
+            if len(data) < len(self._held):  # a small read elsewhere
                 return data
             self._start, self._held, at = position, data, 0
         return self._held[at : at + length]
@@ -62,7 +62,7 @@ class DirectSource:
         return data
 
     def end_of_data(self) -> int:
-        """Where the bytes end that were ever written, where the system tells."""
+        """Where the written data ends; the file's size if the system cannot tell."""
         return end_of_data(self._fd, self.size or 0)
 
     def prefetch(self, position: int, length: int) -> None:

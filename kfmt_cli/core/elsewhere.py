@@ -1,7 +1,7 @@
 """Files whose bytes are elsewhere: in a store, or in the chunks of tiered storage.
 
-Each has a placeholder in a temporary directory, an empty file of its size and time, so that what
-looks at names, sizes and times needs to know nothing of it. Only what opens a file asks here.
+Each has a placeholder in a temporary directory: a sparse file of its size and time. Code that reads
+names, sizes and times needs no special case; only code that opens files asks here.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from kfmt_cli.core.source import Source
 
 Opener = Callable[[str], "Source | None"]
-"""Gives the bytes of a path below its directory; None for one that is really there."""
+"""Opens a path under its directory; None for a file that is really there."""
 
-CONNECTIONS = 8  # to stores at a time
-# By the directories of the placeholders.
+CONNECTIONS = 8  # to stores, at once
+# By placeholder directory.
 OPENERS: dict[str, Opener] = {}
-# By paths of files, before those.
+# By file path; takes precedence over `OPENERS`.
 FILES: dict[str, Opener] = {}
 
 
 def placeholder(path: Path, size: int, modified: int) -> None:
-    """Make an empty file of a size in bytes and a time in nanoseconds; raises OSError."""
+    """Make a sparse file with a size in bytes and a time in nanoseconds; raises OSError."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.ftruncate(fd, size)
@@ -39,14 +39,14 @@ def placeholder(path: Path, size: int, modified: int) -> None:
 
 
 def is_elsewhere(path: str) -> bool:
-    """Whether a file, if it is there, has its bytes elsewhere."""
+    """Whether a file's bytes are elsewhere, if it exists."""
     if not is_local(path) or path in FILES:
         return True
     return bool(OPENERS) and any(path.startswith(folder) for folder in OPENERS)
 
 
 def opened_elsewhere(path: str) -> Source | None:
-    """The bytes of a placeholder, or at a URL; None for another file. Raises InputError."""
+    """Open a placeholder's bytes or a URL; None for any other file. Raises InputError."""
     try:
         return _opened(path)
     except InputError as error:

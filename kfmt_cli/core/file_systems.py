@@ -1,7 +1,6 @@
 """The file systems of pyarrow and fsspec, by URL.
 
-Credentials and endpoints are those that other programs find in the environment; pyarrow knows
-Amazon's by itself.
+Credentials and endpoints come from the usual environment variables; pyarrow reads Amazon's itself.
 """
 
 from __future__ import annotations
@@ -18,32 +17,32 @@ if TYPE_CHECKING:
 
     Made = tuple[fs.FileSystem, str]
 
-MOST_WORDS = 300  # characters of why a store does not answer
+MOST_WORDS = 300  # characters of a store's error message
 PATIENCE = 10.0  # seconds that a store may be silent
-ATTEMPTS = 3  # of S3's client, each time it is asked
+ATTEMPTS = 3  # of the S3 client, per request
 SAME = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "az": "abfs", "viewfs": "hdfs"}
 _HADOOP = ("HADOOP_HOME", "ARROW_LIBHDFS_DIR", "CLASSPATH")
 _ACCOUNT = ("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME")
 _KEY = ("AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY")
-AZURE_KEYS = "KFMT_AZURE_KEYS"  # of several accounts, ACCOUNT=KEY;…, as a session of Spark has them
+AZURE_KEYS = "KFMT_AZURE_KEYS"  # of several accounts, ACCOUNT=KEY;…, as in a Spark session
 
 
 def file_system_at(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a path with a scheme, and the path there; raises InputError."""
+    """The file system of a path with a scheme, and the path in it; raises InputError."""
     scheme, rest = path.split("://", 1)
     system, below = _file_system(scheme, rest.partition("/")[0])
     return system, below(path)
 
 
 def one_line(error: Exception) -> str:
-    """The first line of what an error says, which may go on with a stack of calls."""
+    """The first line of an error message, without any stack trace."""
     return (str(error).splitlines() or [type(error).__name__])[0][:MOST_WORDS]
 
 
 @cache
 def _file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[str], str]]:
-    """The file system of a host, and what makes its paths of URLs; raises InputError, with one line
-    of why."""
+    """The file system of a host, and a function from URLs to its paths; raises InputError with a
+    one-line reason."""
     name = f"{scheme}://{host}"
     try:
         from pyarrow import ArrowException, fs
@@ -68,7 +67,7 @@ def _file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[str],
 
 
 def _joined(top: str, below: str) -> str:
-    """A path below what a host is to its file system: a bucket, a container, / or nothing."""
+    """A path under the host's top in its file system: a bucket, a container, / or nothing."""
     path = f"{top.rstrip('/')}/{below}" if top else below
     return path if path == "/" else path.rstrip("/")
 
@@ -77,10 +76,10 @@ def _s3(scheme: str, host: str) -> Made:
     from pyarrow import fs
 
     del scheme
-    # What is small is one request, and not the three of an upload in parts.
+    # A small file takes one request instead of the three of a multipart upload.
     system, top = fs.FileSystem.from_uri(f"s3://{host}/?allow_delayed_open=true")
-    # By itself the client takes three seconds of silence for a lost connection, and asks a server
-    # that is silent for minutes.
+    # By default the client takes three seconds of silence for a lost connection, and retries a
+    # silent server for minutes.
     make, (settings,) = system.__reduce__()
     attempts = fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS)
     return make({**settings, "request_timeout": PATIENCE, "retry_strategy": attempts}), top
@@ -101,7 +100,7 @@ def _gs(scheme: str, host: str) -> Made:
 
 
 def _azure(scheme: str, host: str) -> Made:
-    """`CONTAINER@ACCOUNT.dfs.…`, `ACCOUNT.blob.…`, or `CONTAINER` of the account that the
+    """`CONTAINER@ACCOUNT.dfs.…`, `ACCOUNT.blob.…`, or `CONTAINER` in the account that the
     environment names."""
     from pyarrow import fs
 
@@ -116,14 +115,14 @@ def _azure(scheme: str, host: str) -> Made:
         return fs.AzureFileSystem(**said), host
     system, top = fs.FileSystem.from_uri(f"abfss://{host}/")
     make, (settings,) = system.__reduce__()
-    if not (settings["account_key"] or settings["sas_token"]):  # which a URL can have
+    if not (settings["account_key"] or settings["sas_token"]):  # a URL may contain them
         system = make({**settings, **_azure_account(settings["account_name"])})
     return system, top
 
 
 def _azure_account(name: str | None = None) -> dict[str, Any]:
-    """What the environment says of an account of Azure, as pyarrow calls it; of another one than
-    that of this name nothing. Without a key, Azure's own chain is asked: a login, a managed
+    """The environment's settings for an Azure account, as pyarrow arguments. name: the account,
+    None for the environment's own. Without a key, Azure's own chain applies: a login, a managed
     identity, AZURE_CLIENT_ID."""
     found = _of_connection(os.environ.get("AZURE_STORAGE_CONNECTION_STRING", ""))
     if account := _first(_ACCOUNT):
@@ -136,14 +135,14 @@ def _azure_account(name: str | None = None) -> dict[str, Any]:
         keys = dict(of.split("=", 1) for of in os.environ.get(AZURE_KEYS, "").split(";") if of)
         found = {"account_name": name, "account_key": keys.get(name or "")}
     if found.get("account_key"):
-        found["sas_token"] = None  # it takes one of them
+        found["sas_token"] = None  # pyarrow takes only one of them
     if token := found.get("sas_token"):
         found["sas_token"] = "?" + token.lstrip("?")
     return {setting: value for setting, value in found.items() if value}
 
 
 def _of_connection(words: str) -> dict[str, str | None]:
-    """What a connection string says."""
+    """The settings in a connection string."""
     stored = dict(word.split("=", 1) for word in words.split(";") if "=" in word)
     protocol, _, address = stored.get("BlobEndpoint", "").partition("://")
     host = address.partition("/")[0]
@@ -174,13 +173,13 @@ def _hdfs(scheme: str, host: str) -> Made:
 
 
 def _of_host(scheme: str, host: str) -> Made:
-    """Paths begin at the root of the host."""
+    """A file system whose paths begin at the host's root."""
     from pyarrow import fs
 
     return fs.FileSystem.from_uri(f"{scheme}://{host}/")[0], "/"
 
 
-# Those that pyarrow has; others are left to fsspec.
+# Supported by pyarrow; fsspec handles the others.
 _NATIVE: dict[str, Callable[[str, str], Made]] = {
     "s3": _s3,
     "gs": _gs,

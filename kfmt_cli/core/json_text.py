@@ -1,4 +1,4 @@
-"""Single values as JSON; whole tables are written by `render/templates.py`."""
+"""Single values as JSON; `render/templates.py` writes whole tables."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import json
 import re
 from typing import Any
 
-# What a terminal acts on, or shows in another order than it is written; and halves of surrogate
-# pairs, which are no text.
+# Characters that a terminal acts on or reorders, and lone surrogates, which are not text.
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def json_text(value: object) -> str:
-    """A value as JSON that is safe to print: control characters are escaped, other text is as it
-    is. Numbers that JSON has not are text: "NaN", "Infinity", "-Infinity"."""
+    """A value as JSON that is safe to print: only control characters are escaped. Numbers
+    that JSON lacks become text: "NaN", "Infinity", "-Infinity"."""
     try:
         plain = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError:
@@ -24,7 +23,7 @@ def json_text(value: object) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """A value with the numbers that JSON has not as text."""
+    """A value in which numbers that JSON lacks are text."""
     if isinstance(value, dict):
         return {key: _finite(member) for key, member in value.items()}
     if isinstance(value, list | tuple):

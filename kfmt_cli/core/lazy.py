@@ -1,4 +1,4 @@
-"""What registries name as text, so that it is imported when it is used."""
+"""Objects that registries name as text, so that they are imported only when used."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from typing import Any
 
 
 def load(target: str) -> Any:
-    """What `module:name` names."""
+    """Import the object that `module:name` names."""
     module, _, name = target.partition(":")
     return getattr(importlib.import_module(module), name)

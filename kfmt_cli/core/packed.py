@@ -1,4 +1,4 @@
-"""Files that were compressed as a whole, by the ends of their names: read as a stream."""
+"""Files compressed as a whole, recognised by their suffixes and read as streams."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kfmt_cli.errors import InputError
 
 WHOLLY_PACKED = "the file itself is compressed; decompress it first"
 Read = Callable[[int], bytes]
-AT_ONCE = 1 << 10  # bytes of zstd, which may come to much more
+AT_ONCE = 1 << 10  # bytes of zstd input, which may expand to much more
 
 
 def _gzip(file: BinaryIO) -> Read:
@@ -27,7 +27,7 @@ def _zstd(file: BinaryIO) -> Read:
         nonlocal frame
         while True:
             packed = frame.unused_data or file.read(min(size, AT_ONCE))
-            if frame.eof:  # another one may follow
+            if frame.eof:  # another frame may follow
                 if not packed:
                     return b""
                 frame = zstandard.ZstdDecompressor().decompressobj()
@@ -54,14 +54,14 @@ _SUFFIXES = tuple(_OPENERS)
 
 
 def packed_suffix(path: str) -> str:
-    """What says that a file is compressed as a whole; empty where nothing does."""
+    """The suffix of a file compressed as a whole; empty for any other file."""
     if not path.endswith(_SUFFIXES):
         return ""
     return next((suffix for suffix in _OPENERS if path.endswith(suffix)), "")
 
 
 def reader(file: BinaryIO, suffix: str, name: str) -> Read:
-    """What reads the decompressed bytes; it raises InputError where they are damaged."""
+    """A function that reads decompressed bytes; it raises InputError if they are damaged."""
     read_on = _OPENERS[suffix](file)
 
     def read(size: int) -> bytes:

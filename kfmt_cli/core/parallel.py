@@ -12,13 +12,13 @@ R = TypeVar("R")
 
 
 SMALL = 1 << 20  # larger files are worth a reader of their own
-PACK = 2 << 20  # bytes of small files that are looked at in one go
+PACK = 2 << 20  # bytes of small files handled together
 
 
 def together(items: Iterable[T], size: Callable[[T], int | None]) -> Iterator[list[T]]:
-    """The items in their order: small ones that follow on each other together, others alone.
+    """Group items in order: consecutive small ones together, others alone.
 
-    size: the bytes of an item; None for one that is to be alone, whatever it has.
+    size: the bytes of an item; None for one that must be alone.
     """
     held: list[T] = []
     total = 0
@@ -39,10 +39,10 @@ def together(items: Iterable[T], size: Callable[[T], int | None]) -> Iterator[li
 
 
 def available_cores() -> int:
-    """The cores that this process may use."""
+    """How many cores this process may use."""
     try:
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
+    except AttributeError:  # missing on some systems
         return os.cpu_count() or 1
 
 
@@ -52,11 +52,11 @@ def map_ordered(
     workers: int,
     alone: Callable[[T], bool] = lambda _: False,
 ) -> Iterator[R]:
-    """function(item) for each item, in order, on `workers` threads; a few items ahead at most.
+    """Map a function over items on `workers` threads, in order, at most a few items ahead.
 
-    The items are made in the caller's thread. With no workers everything happens there, and so
-    does the work on items that are to be alone, after all before them. What making them raises is
-    raised after the results of all that were made.
+    The caller's thread makes the items. It also processes those that `alone` picks, after all
+    earlier ones, or all of them if there are no workers. An exception from making items is raised
+    after the results of the items made before it.
     """
     if workers < 1:
         yield from map(function, items)
@@ -85,7 +85,7 @@ def map_ordered(
 
 
 def _until_failure(items: Iterable[T], failures: list[Exception]) -> Iterator[T]:
-    """The items up to where making one fails, which is kept."""
+    """The items until making one fails; appends the exception to `failures`."""
     try:
         yield from items
     except Exception as error:

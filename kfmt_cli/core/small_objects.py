@@ -1,9 +1,9 @@
-"""Objects that are fetched whole, in one request.
+"""Objects fetched whole, in one request.
 
-pyarrow asks for the head of an object of S3 or Azure before it reads it, whatever a listing said.
-obstore does not, so that small objects, of which a bucket has many, cost half the requests and half
-the wait. It is given what pyarrow has found out of the host; where it cannot be used or does not
-answer, the object is read by pyarrow, which then says what is wrong.
+pyarrow requests the head of an S3 or Azure object before reading it, even after a listing. obstore
+does not, which halves the requests and the wait for the many small objects of a bucket. It uses the
+settings that pyarrow found for the host. If obstore cannot be used or fails, pyarrow reads the
+object and reports any error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyarrow import fs
 
 SMALL = 4 << 20  # bytes
-MOST_FAILURES = 3  # one after the other, after which a bucket is left to pyarrow
+MOST_FAILURES = 3  # in a row, after which pyarrow reads the bucket
 NO_NAMES = {"", ".", ".."}
 _OF_CONTAINERS = (
     *("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
@@ -38,12 +38,12 @@ def is_fetched(url: str, size: int) -> bool:
 
 
 def fetched(url: str, most: int | None = None) -> bytes | None:
-    """What an object holds. None for one of more than `most` bytes, one that cannot be had, and
-    what is in a store of another kind."""
+    """An object's bytes; None if it has more than `most`, cannot be fetched, or is in another kind
+    of store."""
     fetch = _FETCHED.get(_kind(url))
     try:
         return None if fetch is None else fetch(url, most)
-    except Exception:  # whatever it is: pyarrow is asked next, and says it
+    except Exception:  # of any kind: pyarrow tries next, and reports it
         return None
 
 
@@ -53,7 +53,7 @@ def _kind(url: str) -> str:
 
 
 def _by_pyarrow(url: str, most: int | None) -> bytes | None:
-    """Of Google's stores, a stream is one request."""
+    """Read a Google Cloud Storage object as a stream, in one request."""
     system, below = file_system_at(url)
     with system.open_input_stream(below, compression=None) as stream:
         data = bytes(stream.read() if most is None else stream.read(most + 1))
@@ -65,7 +65,7 @@ def _by_obstore(url: str, most: int | None) -> bytes | None:
 
     bucket, _, name = file_system_at(url)[1].partition("/")
     top = url.removesuffix(name)
-    if top == url or NO_NAMES & set(name.split("/")):  # it would take x//y for x/y
+    if top == url or NO_NAMES & set(name.split("/")):  # obstore would take x//y for x/y
         return None
     store = _store(_kind(url), top, bucket) if _FAILED[top] < MOST_FAILURES else None
     if store is None:
@@ -84,7 +84,7 @@ def _by_obstore(url: str, most: int | None) -> bytes | None:
 
 @cache
 def _store(kind: str, top: str, bucket: str) -> S3Store | AzureStore | None:
-    """A bucket as pyarrow knows it, by the URL of its top; None where obstore cannot have the same
+    """A bucket with pyarrow's settings, by the URL of its top; None if obstore cannot use the same
     credentials."""
     system, _ = file_system_at(top)
     _, (settings,) = system.__reduce__()
@@ -108,7 +108,7 @@ def _s3(system: fs.S3FileSystem, settings: dict[str, Any]) -> dict[str, Any] | N
     endpoint = settings["endpoint_override"]
     if endpoint:
         config["endpoint"] = endpoint if "://" in endpoint else f"{settings['scheme']}://{endpoint}"
-    elif os.environ.get("AWS_ENDPOINT"):  # which only obstore would heed
+    elif os.environ.get("AWS_ENDPOINT"):  # only obstore would use it
         return None
     if settings["access_key"]:  # in the URL
         config["access_key_id"] = settings["access_key"]
@@ -149,7 +149,7 @@ _FETCHED: dict[str, Callable[[str, int | None], bytes | None]] = {
 
 
 def _has_profiles() -> bool:
-    """Whether credentials are in files of profiles, which obstore reads with boto3 only."""
+    """Whether there are profile files, whose credentials obstore reads only with boto3."""
     names = {"AWS_SHARED_CREDENTIALS_FILE": "credentials", "AWS_CONFIG_FILE": "config"}
     return any(
         Path(os.environ.get(variable) or Path.home() / ".aws" / name).exists()

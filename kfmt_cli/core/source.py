@@ -1,8 +1,7 @@
 """Bytes of a file in bounded blocks.
 
-Files are read with pread and never mapped: a file that is cut while it is mapped kills the process.
-Nothing is written, and the file may grow or shrink while it is read: its end is where a read comes
-back empty.
+Files are read with pread and never mapped: truncating a mapped file kills the process. Nothing is
+written. The file may grow or shrink while it is read; its end is where a read returns no bytes.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ PIPE = "-"  # standard input, as a path
 STREAM_WINDOW = 128 << 20
 READ_AT_ONCE = 1 << 20
 WORTH_READING_AHEAD = 32 << 20
-MOST_EXTENTS = 64  # that are looked at for the end of a file's data
+MOST_EXTENTS = 64  # checked to find the end of a file's data
 PATIENCE_MS = 2000  # for the first byte of a named pipe
-# A pipe that nothing writes to would keep an open() waiting.
+# Opening a pipe without a writer would block.
 READ_ONLY = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -41,7 +40,7 @@ class Source(Protocol):
     """A file or a stream.
 
     name: as the user gave it. size: in bytes when it was opened, None for a stream. largest: the
-    longest block that can be asked for.
+    longest block that can be requested.
     """
 
     name: str
@@ -49,26 +48,25 @@ class Source(Protocol):
     largest: int
 
     def block(self, position: int, length: int, least: int) -> bytes:
-        """Up to `length` bytes from byte `position` on.
+        """Up to `length` bytes starting at byte `position`.
 
         At least `least` bytes; fewer only at the end of the file.
 
-        Raises InputError when the system cannot read them.
+        Raises InputError if the system cannot read them.
         """
 
     def prefetch(self, position: int, length: int) -> None:
-        """This block will be asked for next; it may be read ahead."""
+        """Announce the next block, which may then be read ahead."""
 
     def release(self, position: int) -> None:
-        """Bytes before `position` are not asked for again."""
+        """Announce that bytes before `position` are no longer needed."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
 
 def end_of_data(fd: int, size: int) -> int:
-    """Where the bytes of a file end that were ever written, its size where the system does not
-    tell."""
+    """Where a file's written data ends; its size if the system cannot tell."""
     if not hasattr(os, "SEEK_DATA"):
         return size
     end = 0
@@ -92,7 +90,7 @@ def _is_written_behind(fd: int, at: int) -> bool:
 
 
 class FileSource:
-    """A file that can be read anywhere."""
+    """A file with random access."""
 
     largest = 1 << 31
 
@@ -106,7 +104,7 @@ class FileSource:
     def block(self, position: int, length: int, least: int) -> bytes:
         try:
             data = self._first_read(position, length)
-            while len(data) < least:  # one read may give less than there is
+            while len(data) < least:  # a read may return fewer bytes than there are
                 more = os.pread(self._fd, length - len(data), position + len(data))
                 if not more:
                     break
@@ -119,12 +117,12 @@ class FileSource:
         return data
 
     def end_of_data(self) -> int:
-        """Where the bytes end that were ever written: what follows is a hole in the file, which
-        reads as zeros. The file's end where the system does not tell."""
+        """Where the written data ends, before a hole that reads as zeros; the file's size if the
+        system cannot tell."""
         return end_of_data(self._fd, self.size or 0)
 
     def _first_read(self, position: int, length: int) -> bytes:
-        """One read, or what was read ahead."""
+        """The bytes of one read, or the block read ahead."""
         if self._ahead is not None and self._ahead[:2] == (position, length):
             data = self._ahead[2].result()
             self._ahead = None
@@ -141,7 +139,7 @@ class FileSource:
         started = threading.Event()
         read = self._reader.submit(self._read_ahead, position, length, started)
         self._ahead = position, length, read
-        # Checksums keep the interpreter lock: without a wait the reading would begin after them.
+        # Checksums hold the GIL: without a wait, the read would begin only after them.
         started.wait()
 
     def _read_ahead(self, position: int, length: int, started: threading.Event) -> bytes:
@@ -159,7 +157,7 @@ class FileSource:
 
 
 class SourceWindow:
-    """A source that ends at byte `size`, whatever lies after."""
+    """The first `size` bytes of a source."""
 
     def __init__(self, source: Source, size: int) -> None:
         self._source = source
@@ -185,10 +183,9 @@ class SourceWindow:
 
 
 class StreamSource:
-    """A pipe, or a file that was compressed as a whole: read once, keeping only what has not been
-    released.
+    """A pipe, or a file compressed as a whole: read once, keeping only unreleased bytes.
 
-    read: gives the next bytes. let_go: is called when they are not needed any more.
+    read: returns the next bytes. let_go: called on close.
     """
 
     largest = STREAM_WINDOW
@@ -264,7 +261,7 @@ class SourceFile(io.RawIOBase):
 
 
 def file_at(path: str) -> BinaryIO:
-    """A file to read, wherever its bytes are; raises InputError, OSError."""
+    """Open a file for reading, wherever its bytes are; raises InputError, OSError."""
     source = opened_elsewhere(path)
     if source is None:
         return open(path, "rb")  # noqa: PTH123 (many)
@@ -272,14 +269,14 @@ def file_at(path: str) -> BinaryIO:
 
 
 def _is_written(fd: int) -> bool:
-    """Whether a pipe gets bytes, or has been closed by a writer, in good time."""
+    """Whether a pipe receives bytes, or its writer closes it, within `PATIENCE_MS`."""
     waiting = select.poll()
     waiting.register(fd, select.POLLIN | select.POLLHUP)
     return bool(waiting.poll(PATIENCE_MS))
 
 
 def open_source(path: str, name: str | None = None) -> Source:
-    """The file at a path or a URL, or standard input for `-`; raises InputError."""
+    """Open the file at a path or a URL, or standard input for `-`; raises InputError."""
     if path == PIPE:
         if sys.stdin is None:
             raise InputError("-: standard input is closed")

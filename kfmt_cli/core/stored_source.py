@@ -1,4 +1,4 @@
-"""The bytes of a file in a store, in blocks."""
+"""Bytes of a file in a store, in blocks."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from pyarrow import NativeFile
 
 LARGEST = 1 << 31
-LEAST = 256 << 10  # bytes of a request: many small ones cost more than their bytes
-WINDOW = 4 << 20  # of requests where a file is read from its front to its end
+LEAST = 256 << 10  # bytes per request: many small requests cost more than their bytes
+WINDOW = 4 << 20  # bytes per request when a file is read from front to end
 
 
 class StoredSource:
-    """A file of an object store or a distributed file system.
+    """A file in an object store or a distributed file system.
 
-    A small one is fetched as a whole. Small requests to others are made larger; one that is read
-    from front to end is read in windows, the next one while this one is worked on.
+    A small file is fetched whole. Small requests to larger files are enlarged. A file read from
+    front to end is read in windows, the next one ahead.
 
-    listed: how large a listing said that it is, in bytes; None if unknown. fetch: gives what is in
-    a small one, or None.
+    listed: its size in a listing, in bytes; None if unknown. fetch: returns the bytes of a small
+    file, or None.
     """
 
     largest = LARGEST
@@ -55,7 +55,7 @@ class StoredSource:
         self._ahead: tuple[int, Future[bytes]] | None = None
 
     def block(self, position: int, length: int, least: int) -> bytes:
-        del least  # a read gives all there is
+        del least  # a read returns all available bytes
         assert self.size is not None
         end = min(position + length, self.size)
         held_to = self._start + len(self._held)
@@ -70,7 +70,7 @@ class StoredSource:
         return self._held[at : at + end - position]
 
     def _go_on(self, position: int, held_to: int, end: int) -> None:
-        """Hold what follows on what is held, too."""
+        """Also buffer the bytes up to `end`."""
         assert self.size is not None
         parts = [self._held[position - self._start :]]
         while held_to < end:
@@ -79,7 +79,7 @@ class StoredSource:
                 more = ahead[1].result()
             else:
                 more = self._read(held_to, min(max(held_to + WINDOW, end), self.size))
-            if not more:  # the file has become shorter
+            if not more:  # the file has shrunk
                 break
             parts.append(more)
             held_to += len(more)

@@ -1,6 +1,6 @@
-"""Files, local or in stores: what there is.
+"""Listings of files, local or in stores.
 
-What is asked of a store is asked again when the connection is lost.
+Requests to a store are retried if the connection is lost.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from kfmt_cli.errors import InputError
 
 T = TypeVar("T")
 
-PAUSES = 0.5, 2.0, 5.0  # seconds between what is asked again
-# What another attempt does not change; 408 and 429 ask for one.
+PAUSES = 0.5, 2.0, 5.0  # seconds between attempts
+# Errors that another attempt does not fix; 408 and 429 ask for one.
 _REFUSED = re.compile(
     r"HTTP status 4(?!08|29)\d\d|credentials"
     r"|AWS Error (ACCESS_DENIED|INVALID_|SIGNATURE_DOES_NOT_MATCH|NO_SUCH_|RESOURCE_NOT_FOUND)",
@@ -38,15 +38,15 @@ class StoredFile:
     path: str
     size: int
     modified: int
-    """Nanoseconds since the epoch, 0 where the storage does not say."""
+    """Nanoseconds since the epoch, 0 if unknown."""
     trouble: str | None = None
-    """Why the directory could not be listed that this is in place of."""
+    """Why a directory could not be listed; `path` is then that directory."""
 
 
 def insist(ask: Callable[[], T], path: str, what: str = "") -> T:
-    """What a store answers, which is asked again when it does not; raises InputError.
+    """Ask a store, with retries, and return its answer; raises InputError.
 
-    what: words that follow on the path.
+    what: text after the path in the message.
     """
     started = time.monotonic()
     for pause in (*PAUSES, None):
@@ -57,7 +57,7 @@ def insist(ask: Callable[[], T], path: str, what: str = "") -> T:
         except FileNotFoundError as error:
             words = os.strerror(errno.ENOENT)
             raise InputError(f"{path}{what}: {words}", file=path, is_gone=True) from error
-        except Exception as error:  # those of fsspec's file systems are of many kinds
+        except Exception as error:  # fsspec's file systems raise many kinds
             words = one_line(error)
             is_late = time.monotonic() - started > PATIENCE
             is_refused = isinstance(error, PermissionError) or _REFUSED.search(words)
@@ -68,7 +68,7 @@ def insist(ask: Callable[[], T], path: str, what: str = "") -> T:
 
 
 def about(path: str) -> StoredFile | None:
-    """The file at a URL, None for a directory; raises InputError for what is not there."""
+    """The file at a URL, None for a directory; raises InputError if it does not exist."""
     from pyarrow import fs
 
     system, below = file_system_at(path)
@@ -87,7 +87,7 @@ def about(path: str) -> StoredFile | None:
 def files_in(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
     """The files in a directory at a URL; raises InputError.
 
-    A directory below it that cannot be listed is named by its trouble.
+    A subdirectory that cannot be listed comes as an entry with its `trouble`.
     """
     from pyarrow import fs
 
@@ -104,7 +104,7 @@ def files_in(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
 
 
 def _files_of_fsspec(system: Any, path: str, below: str, recursive: bool) -> Iterator[StoredFile]:
-    """The same of a file system of fsspec, whose own walk leaves out what it cannot list."""
+    """`files_in` for fsspec, whose own walk skips directories that it cannot list."""
     top = below.strip("/")
     folders = [path]
     while folders:
@@ -127,7 +127,7 @@ def _files_of_fsspec(system: Any, path: str, below: str, recursive: bool) -> Ite
 
 
 def _modified(entry: Mapping[str, Any]) -> int:
-    """When a file was modified that fsspec lists, in nanoseconds since the epoch, 0 if unknown."""
+    """When a file listed by fsspec was modified, in nanoseconds since the epoch, 0 if unknown."""
     if "modificationTime" in entry:  # of WebHDFS, in milliseconds
         return int(entry["modificationTime"]) * 1_000_000
     at = entry.get("mtime")
@@ -136,9 +136,9 @@ def _modified(entry: Mapping[str, Any]) -> int:
 
 
 def listing(path: str) -> Iterator[StoredFile]:
-    """The files below a directory, or the file itself; raises InputError for what is not there.
+    """The files under a directory, or the file itself; raises InputError if it does not exist.
 
-    A local directory that cannot be listed to its end is named by its trouble.
+    A local directory that cannot be listed completely comes as an entry with its `trouble`.
     """
     if is_local(path):
         yield from _local_listing(local(path))
@@ -176,7 +176,7 @@ def _local_listing(path: str) -> Iterator[StoredFile]:
 
 
 def _leads_upward(entry: os.DirEntry[str]) -> bool:
-    """Whether a link leads to a directory that it lies in, which would be listed without end."""
+    """Whether a link points to a directory that contains it, which would be listed endlessly."""
     if not entry.is_symlink():
         return False
     target = Path(entry.path).resolve()

@@ -1,4 +1,4 @@
-"""How fast files are read, for a command that runs next to a broker on the same disks."""
+"""A limit on the read rate, for a command that shares disks with a broker."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 
 class Pace:
-    """A speed that reading keeps to, and who is told how much was read.
+    """A limit on the read rate, and a callback for the bytes read.
 
-    rate: bytes a second, None for no limit. With a limit, what was read is dropped from the page
-    cache, which is the broker's.
+    rate: bytes per second, None for no limit. With a limit, bytes that were read are dropped from
+    the page cache, which the broker needs.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Pace:
 
     @contextmanager
     def telling(self, tell: Callable[[int], None]) -> Iterator[None]:
-        """Meanwhile, tell of the bytes that this process reads."""
+        """In this context, call `tell` with the number of bytes of each read."""
         before, self._tell = self._tell, tell
         try:
             yield
@@ -31,11 +31,11 @@ class Pace:
             self._tell = before
 
     def limit(self, rate: int | None) -> None:
-        """Begin to keep to a speed."""
+        """Set the rate, counting from now."""
         self.rate, self._read, self._since = rate, 0, time.monotonic()
 
     def spent(self, n_bytes: int) -> None:
-        """That many bytes were read: wait until they may have been."""
+        """Report bytes read, and wait until the rate allows them."""
         if self._tell is not None:
             self._tell(n_bytes)
         if self.rate is None:
@@ -46,7 +46,7 @@ class Pace:
             time.sleep(ahead)
 
     def done(self, handle: int) -> None:
-        """A file will not be read again."""
+        """Drop a finished file from the page cache, if there is a limit."""
         if self.rate is not None and hasattr(os, "posix_fadvise"):
             os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
 

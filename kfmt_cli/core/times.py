@@ -1,4 +1,4 @@
-"""Times as people read them; whole columns are written by `core/native/cell.py`."""
+"""Times for people; `core/native/cell.py` writes whole columns."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 def milliseconds(name: str, text: str) -> int:
     """A time as milliseconds since the epoch; raises UsageError.
 
-    text: a number of them; ISO 8601, in UTC unless it says another zone; or now, now-90s, now-5m,
-    now-1h, now-7d. name: what is given so.
+    text: milliseconds; ISO 8601, in UTC unless it names another zone; or now, now-90s, now-5m,
+    now-1h, now-7d. name: the option, for the message.
     """
     if (before := _BEFORE_NOW.fullmatch(text)) is not None:
         seconds = int(before[1] or 0) * _SECONDS.get(before[2] or "s", 1)
@@ -36,7 +36,7 @@ def milliseconds(name: str, text: str) -> int:
 
 
 def time_text(milliseconds: int) -> str:
-    """Milliseconds since the epoch in UTC; the number itself beyond the years that have one."""
+    """A time in UTC, from milliseconds since the epoch; the number itself if out of range."""
     try:
         moment = _EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:

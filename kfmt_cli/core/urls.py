@@ -1,10 +1,10 @@
-"""Paths that say where a file is."""
+"""Paths, local or with a scheme."""
 
 from __future__ import annotations
 
 
 def is_local(path: str) -> bool:
-    """Whether a path is one of this machine's file systems."""
+    """Whether a path is in this machine's file systems."""
     return "://" not in path or path.startswith("file://")
 
 

@@ -12,7 +12,7 @@ def uuid_text(data: bytes) -> str:
 
 
 def uuid_bytes(text: str) -> bytes:
-    """The inverse of `uuid_text`; the form with hyphens is taken, too. Raises ValueError."""
+    """The inverse of `uuid_text`; also accepts the form with hyphens. Raises ValueError."""
     if len(text) == 36:
         return uuid.UUID(text).bytes
     data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -1,1 +1,1 @@
-"""Reading a log: blocks of batches, records, and what to make of damage."""
+"""Reading a log: blocks of batches, records, and damage."""

@@ -1,4 +1,4 @@
-"""A block of a log: some bytes, the batches in them as columns, and what was found on the way."""
+"""A block of a log: some bytes, the batches in them as columns, and findings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEGACY_HEADERS = tuple(message.before("key") for message in MESSAGES)
 NO_TIMESTAMP = -1
 NO_TIMESTAMP_TYPE = BATCH["timestamp_type"].words.index("NoTimestampType")
 
-# Where the bytes that a checksum covers begin, by magic.
+# Where the checksummed bytes begin, by magic.
 CHECKED_FROM = (
     LEGACY_HEADERS[0].offset_of("magic"),
     LEGACY_HEADERS[1].offset_of("magic"),
@@ -39,8 +39,8 @@ POLYNOMIALS = (CRC32, CRC32, CRC32C)
 
 @dataclass(slots=True)
 class Block:
-    """position: the file's byte that is byte 0 of `data`. Findings come in the file's order.
-    decompressed: the records' bytes and each batch's part of them, where that was done ahead."""
+    """position: the position in the file of byte 0 of `data`. findings: in file order.
+    decompressed: if done ahead, the records' bytes and each batch's start and end in them."""
 
     name: str
     data: bytes
@@ -61,7 +61,7 @@ def read_batches(
 ) -> BatchTable:
     """The headers of the batches at starts..ends of `data`, with their checksums computed.
 
-    checked: False for a caller that believes every checksum.
+    checked: False to trust every checksum.
     """
     batches = BatchTable.empty(BATCH_COLUMNS, len(starts))
     batches.start = starts
@@ -131,7 +131,7 @@ def _fill_legacy(batches: BatchTable, data: bytes, rows: IntArray, magic: int) -
 
 
 def max_timestamps(batches: BatchTable) -> IntArray:
-    """The max timestamps of batches, `NO_TIMESTAMP` for those of magic 0, which have none."""
+    """The max timestamps of batches, `NO_TIMESTAMP` for magic 0, which has none."""
     return np.where(batches.has_timestamp == 1, batches.max_timestamp, NO_TIMESTAMP)
 
 
@@ -141,7 +141,7 @@ def sequence(base: IntArray, delta: IntArray) -> IntArray:
 
 
 def runs(block: Block) -> Iterator[Block]:
-    """The block in runs of batches of the same kind, magic 2 or older; nearly always one."""
+    """Split a block into runs of batches of one kind, magic 2 or older; nearly always one run."""
     is_v2 = block.batches.is_v2
     changes = np.flatnonzero(np.diff(is_v2)) + 1
     if not len(changes):
@@ -152,7 +152,7 @@ def runs(block: Block) -> Iterator[Block]:
 
 
 def split(block: Block, most: int) -> Iterator[Block]:
-    """The block in parts of about `most` bytes of batches, one batch at least."""
+    """Split a block into parts of about `most` bytes, with at least one batch each."""
     ends = np.cumsum(block.batches.size)
     first = 0
     while first < len(ends):
@@ -163,18 +163,18 @@ def split(block: Block, most: int) -> Iterator[Block]:
 
 
 def is_legacy(run: Block) -> bool:
-    """Whether a run is one of magic 0 and 1."""
+    """Whether a run has magic 0 or 1."""
     return len(run.batches) > 0 and not run.batches.is_v2[0]
 
 
 def _position_of(block: Block, batch: int) -> int:
-    """The file's byte where a batch of the block begins; far beyond it after the last."""
+    """The position in the file of a batch; past the last batch, a value far beyond the file."""
     positions = block.batches.position
     return int(positions[batch]) if batch < len(positions) else 1 << 62
 
 
 def part_of(block: Block, first: int, last: int) -> Block:
-    """Batches first..last-1 as a block, with the findings before the next batch."""
+    """Batches first..last-1 as a block, with their findings, up to the next batch."""
     begin = _position_of(block, first) if first else -1
     end = _position_of(block, last)
     mine = [finding for finding in block.findings if begin <= (finding.position or 0) < end]
@@ -183,7 +183,7 @@ def part_of(block: Block, first: int, last: int) -> Block:
 
 
 def batch_finding(block: Block, i: int, code: Code, message: str, **more: Any) -> Finding:
-    """A finding about batch i of the block, with a sentence after "batch N: "."""
+    """A finding about batch i of the block; `message` follows "batch N: "."""
     return about_batch(block, i, code, f": {message}", **more)
 
 
@@ -198,7 +198,7 @@ def about_batch(
     position: int | None = None,
     offset: int | None = None,
 ) -> Finding:
-    """A finding about batch i of the block. words: what follows "batch N"."""
+    """A finding about batch i of the block. words: the text after "batch N"."""
     batches = block.batches
     return Finding(
         file=block.name,

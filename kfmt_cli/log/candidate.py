@@ -1,4 +1,4 @@
-"""The front of what may be a batch, and what a batch's front can look like at all."""
+"""Candidate batch headers, and the limits of a plausible header."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from kfmt_cli.formats.legacy import MESSAGES
 from kfmt_cli.log.block import HEADER_SIZE, LEGACY_HEADERS, LOG_OVERHEAD
 
 HEADER_UP_TO_MAGIC = RECORD_BATCH.offset_of("magic") + 1
-# The least value of the length field, by magic.
+# The smallest value of the length field, by magic.
 MINIMUMS = np.array(
     [*(message.min_size - LOG_OVERHEAD for message in MESSAGES), HEADER_SIZE - LOG_OVERHEAD],
     np.int64,
 )
 _SIGN = 0x80
-# The byte of the header that has the codec, by magic.
+# The header byte with the codec, by magic.
 ATTRIBUTES_AT = (
     *(layout.offset_of("attributes") for layout in LEGACY_HEADERS),
     RECORD_BATCH.offset_of("attributes") + 1,
 )
-# Bits that no header has set, as (magic, byte, mask): what tells headers from payload.
+# Bits that no header has set, as (magic, byte, mask); they tell headers from payload.
 ZEROS = np.array(
     [
         *((magic, 0, 0xFF) for magic in range(3)),  # an offset of 2^56 and more
@@ -41,7 +41,7 @@ NEAR = 100
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The front of what may be a batch."""
+    """The start of a possible batch."""
 
     position: int
     data: bytes
@@ -66,7 +66,7 @@ class Candidate:
 
     @property
     def next_offset(self) -> int:
-        """The offset that follows the batch's last."""
+        """The batch's last offset plus one."""
         if self.magic < 2:
             return self.base_offset + 1
         at = RECORD_BATCH.offset_of("last_offset_delta")
@@ -74,12 +74,12 @@ class Candidate:
 
     @property
     def compressed(self) -> bool:
-        """Whether its records are compressed, by the header."""
+        """Whether its records are compressed, according to the header."""
         at = ATTRIBUTES_AT[min(max(self.magic, 0), 2)]
         return len(self.data) > at and self.data[at] & ATTRIBUTES["compression"].mask != 0
 
     def could_hold(self, offset: int | None) -> bool:
-        """Whether a batch that comes after the one before `offset` could begin like this."""
+        """Whether a batch could begin like this if `offset` is the least it can have."""
         if offset is None:
             return 0 <= self.base_offset < 1 << 48
         return offset <= self.base_offset < offset + RANGE
@@ -87,27 +87,27 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class OffsetWindow:
-    """The offsets that a batch of the log can have at a place."""
+    """The offsets that a batch of the log can have at a position."""
 
     first: int | None
-    """The least base offset, None where nothing is known."""
+    """The lowest base offset, None if unknown."""
     last: int | None
-    """The greatest last offset, None where the next undamaged batch is not known."""
+    """The highest last offset, None if the next undamaged batch is unknown."""
     likely: tuple[int | None, ...] = ()
-    """Base offsets that no other batch has by chance."""
+    """Base offsets that no unrelated bytes have by chance."""
     sets: bool = False
-    """Compressed message sets of magic 0 and 1 are searched, or may be."""
+    """Whether the search covers, or may cover, compressed message sets of magic 0 and 1."""
     behind_set: int | None = None
-    """The least offset of a message that is not in the set that is searched."""
+    """The lowest offset of a message outside the set being searched."""
 
     @classmethod
     def after_damage(
         cls, header: Candidate | None, after_offset: int | None, last: int | None, sets: bool
     ) -> OffsetWindow:
-        """What may follow a damaged batch, or in what is taken for it.
+        """The window for batches after a damaged batch, or inside its supposed bytes.
 
-        after_offset: the least offset that the damaged batch can have. Its own is believed where
-        the one continues from the other; a message set has that of its last message.
+        after_offset: the lowest offset that the damaged batch can have. Its own offset is trusted
+        if it continues from that one; a message set has its last message's offset.
         """
         if header is None or not header.could_hold(after_offset):
             return cls(after_offset, last, (after_offset,), sets)
@@ -121,15 +121,15 @@ class OffsetWindow:
         return cls(first, last, (after_offset, header.next_offset), sets, behind_set)
 
     def is_near(self, header: Candidate) -> bool:
-        """Whether a message of magic 1 has an offset that none inside a message set has.
+        """Whether a message of magic 1 has an offset that no message inside a set has.
 
-        Inside a set they are counted from 0; what compression makes of their bytes is large.
+        Inside a set, offsets count from 0; offsets read from compressed bytes are large.
         """
         first = self.first or 0
         return header.magic == 1 and NEAR <= first <= header.base_offset < first + NEAR
 
     def holds(self, header: Candidate) -> bool:
-        """Whether a batch with this header can be there."""
+        """Whether a batch with this header is possible in the window."""
         loose = header.magic < 2 and not header.compressed
         if loose and self.behind_set is not None and header.base_offset < self.behind_set:
             return False

@@ -1,6 +1,6 @@
-"""Blocks and records as sections: what only outputs show is filled here.
+"""Blocks and records as sections, with the columns that only outputs need.
 
-Places, sequences, what control records say, and what the topic's decoder makes of keys and values.
+Positions, sequences, contents of control records, and keys and values from the topic's decoder.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def batch_rows(block: Block) -> Rows:
 def record_rows(
     block: Block, records: Records, decoder: Decoder | None = None, words: bool = False
 ) -> Rows:
-    """The batches of a run, with the records of each, which `complete` has filled.
+    """The batches of a run, each with its records, which `complete` has filled.
 
-    words: what is decoded is a line for people, and not JSON.
+    words: decoded values are lines for people instead of JSON.
     """
     if decoder is not None:
         inner = decoded(block, records, decoder, words)
@@ -57,14 +57,14 @@ def record_rows(
 
 
 def read_complete(run: Block, limit: Limit) -> Records:
-    """The records of a run of batches, and what follows from them for both."""
+    """Decode the records of a run of batches, and complete both."""
     records = read_records(run, limit)
     complete(run, records)
     return records
 
 
 def complete(block: Block, records: Records) -> None:
-    """Fill what only outputs show, and add what is malformed to the records' findings."""
+    """Fill the columns that only outputs need, and add malformed records to the findings."""
     batches, rows = block.batches, records.rows
     if not len(batches):
         return
@@ -83,13 +83,13 @@ def complete(block: Block, records: Records) -> None:
 
 
 def decoded(block: Block, records: Records, decoder: Decoder, words: bool) -> Section:
-    """The records with what the decoder makes of them.
+    """The records with their decoded keys and values.
 
-    What is malformed is added to the records' findings.
+    Adds findings for malformed ones to the records' findings.
     """
     from kfmt_cli.topics.saying import in_words
 
-    # The column of a length follows that of its start.
+    # Each start column is followed by its length column.
     added = [column for name in DECODED for column in (name, f"{name}_size", f"has_{name}")]
     table = records.rows.adding(added)
     pieces: list[bytes] = []
@@ -118,7 +118,7 @@ def decoded(block: Block, records: Records, decoder: Decoder, words: bool) -> Se
 
 
 def _malformed(block: Block, records: Records, row: int, name: str, said: Decoded) -> Finding:
-    """A key or a value that is not the message that it says it is."""
+    """The finding for a key or value that is not a valid message of its type."""
     batch = int(np.searchsorted(records.ends, row, side="right"))
     offset = int(records.rows.offset[row])
     words = (

@@ -1,7 +1,7 @@
-"""Control records: what they say, decoded in bulk.
+"""Control records, decoded in bulk.
 
-Source: `org.apache.kafka.common.record.ControlRecordType`: a key has 4 bytes at least, the value of
-an end-transaction marker 6; what follows is ignored.
+Source: `org.apache.kafka.common.record.ControlRecordType`: a key has at least 4 bytes, the value of
+a transaction marker 6; further bytes are ignored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MARKERS = (CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT"))
 
 
 def read_control(block: Block, records: Records) -> Iterator[Finding]:
-    """Fill the control columns of the records; yields what is malformed."""
+    """Fill the control columns of the records; yields findings for malformed ones."""
     rows = records.rows
     if not block.batches.control.any():
         return
@@ -70,7 +70,7 @@ def read_control(block: Block, records: Records) -> Iterator[Finding]:
 def _read_kraft(
     block: Block, records: Records, batch: IntArray, whole: BoolArray
 ) -> Iterator[Finding]:
-    """Fill what the control records of KRaft say."""
+    """Fill the contents of KRaft control records; yields findings for malformed ones."""
     rows = records.rows
     rows.has_control_data = 0
     types = rows.control_type

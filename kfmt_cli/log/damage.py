@@ -1,8 +1,8 @@
-"""Where a log is damaged: what is wrong there, and where the next undamaged batch begins.
+"""Damage in a log: what is wrong, and where the next undamaged batch begins.
 
-A byte counts as the start of a batch again when a plausible header is there and its checksum is
-right. The checksum covers neither the length nor the magic, so a batch whose checksum is right up
-to the next batch has lost nothing but those: it is shown as it is.
+A batch begins again at a byte with a plausible header and a matching checksum. The checksum covers
+neither the length nor the magic. A batch whose checksum matches up to the next batch has lost only
+those, and is shown as it is.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from kfmt_cli.log.verdict import Verdict, Verdicts
 OFFSET_SIZE = 8
 CRC_SIZE = 4
 LENGTH = slice(OFFSET_SIZE, LOG_OVERHEAD)
-SIMILAR = 0.9  # of the bytes of a torn front are those of the whole batch, at least
+SIMILAR = 0.9  # of a torn batch's bytes match the complete batch, at least
 MORE, SIZE, MAGIC = (scan.WALKS[name] for name in ("MORE", "SIZE", "MAGIC"))
 
 
 class Damage(BatchSearch):
-    """Says what is wrong in a log where it does not add up, and where reading continues."""
+    """Finds what is wrong with a damaged part of a log, and where reading continues."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
@@ -38,10 +38,10 @@ class Damage(BatchSearch):
     def judge(
         self, position: int, size: int, follows: bool, after_offset: int | None
     ) -> Verdict | None:
-        """What to make of a batch whose checksum is wrong.
+        """Judge the length of a batch that fails its checksum; None if the length is credible.
 
-        None: its length can be believed. follows: a batch follows where its length says,
-        though perhaps a damaged one. after_offset: the least offset that the batch can have.
+        follows: a batch, perhaps damaged, follows at the end that its length gives. after_offset:
+        the lowest offset that the batch can have.
         """
         end = position + size
         header = self._header(position)
@@ -57,13 +57,13 @@ class Damage(BatchSearch):
         beyond = self._header(end)
         leads = self.confirmed(end)
         if leads and header.magic == 2 and beyond.base_offset == header.next_offset:
-            return None  # whatever lies inside is in a record
+            return None  # any batch inside is in a record
         if leads and window.holds(beyond):
             window = replace(window, last=beyond.base_offset - 1)
         is_credible = not self._source.block(end, 1, 1)
         inside = self._find_inside(header, window, end, is_credible)
         if inside is not None:
-            # A value may hold a whole batch: then the checksum says where this one ends.
+            # A value may contain a complete batch: then the checksum shows where this one ends.
             proven = self._proven_end(header, self._ends(end, end + REACH, header))
             if proven is not None and proven > end:
                 return self._wrong_length(header, codes.LENGTH_TOO_SMALL, proven)
@@ -79,11 +79,11 @@ class Damage(BatchSearch):
     def _find_inside(
         self, header: Candidate, window: OffsetWindow, end: int, is_credible: bool
     ) -> int | None:
-        """The first batch of the log in what is taken for a damaged one.
+        """The first batch of the log inside the supposed bytes of a damaged one.
 
-        is_credible: its length leads to the end of the file. Then a batch inside has the next
-        offset, or is followed by a batch that has, or leads up to there, batch by batch; a batch in
-        a value does not, as a record ends with its headers.
+        is_credible: its length leads to the end of the file. Then a batch inside must have the next
+        offset, be followed by a batch with the next offset, or lead to that end batch by batch. A
+        batch in a value does not, because a record ends with its headers.
         """
         for found in self.confirmed_from(header.position + 1, end):
             if not self._belongs(found, window):
@@ -97,7 +97,7 @@ class Damage(BatchSearch):
         return None
 
     def _walks(self, at: int, end: int) -> bool:
-        """Whether batches lead from one to the next, up to a byte, though some may be damaged."""
+        """Whether batches, perhaps damaged, lead from `at` exactly to `end`."""
         while at < end:
             header = self._header(at)
             if header.magic not in (0, 1, 2) or header.length < MINIMUMS[header.magic]:
@@ -106,7 +106,7 @@ class Damage(BatchSearch):
         return at == end
 
     def _whole_copy(self, header: Candidate, stop: int) -> int | None:
-        """Where the whole batch is whose torn front this is: a write that was cut off, and
+        """The position of the complete batch that repeats this torn one: an interrupted write,
         repeated right after it."""
         stop = min(stop, header.position + REACH)
         for is_same in (self._has_checksum, self._is_similar):
@@ -120,15 +120,15 @@ class Damage(BatchSearch):
 
     @staticmethod
     def _has_checksum(torn: Candidate, whole: Candidate) -> bool:
-        """Whether the front of a batch stores the checksum of another place's batch."""
+        """Whether a torn batch stores the same checksum as a complete one."""
         at = STORED_CRC_AT[min(max(whole.magic, 0), 2)]
         is_long = whole.position - torn.position >= at + CRC_SIZE
         return is_long and torn.data[at : at + CRC_SIZE] == whole.data[at : at + CRC_SIZE]
 
     def _is_similar(self, torn: Candidate, whole: Candidate) -> bool:
-        """Whether nearly all bytes up to another place are those that are there.
+        """Whether nearly all bytes of a torn batch match the complete one.
 
-        Length and checksum do not count: they are what may be damaged.
+        Length and checksum do not count, as they may be damaged.
         """
         size = min(whole.position - torn.position, WINDOW)
         left, right = (
@@ -142,9 +142,9 @@ class Damage(BatchSearch):
         return common > 0 and int(equal.sum()) >= SIMILAR * common
 
     def _next_batch(self, header: Candidate, found: int) -> int:
-        """Where the batch after a damaged one begins, which may be damaged itself, up to `found`.
+        """Where the next batch after a damaged one begins, perhaps damaged itself; at most `found`.
 
-        That of magic 2 is known by its offset, any by the checksum of the one before it.
+        Its offset shows it for magic 2, and the damaged batch's checksum for any magic.
         """
         at = header.position + HEADER_UP_TO_MAGIC
         for end in self._ends(at, found, header):
@@ -158,8 +158,8 @@ class Damage(BatchSearch):
         return self._verdicts.wrong_length(header, code, end, intact)
 
     def _ends(self, at: int, stop: int, header: Candidate) -> Iterator[int]:
-        """Where a batch may end: where an undamaged one begins, or one whose offset continues from
-        the batch's, or at the end of the file."""
+        """Where a batch may end: at an undamaged batch, at one whose offset continues from it, or
+        at the end of the file."""
         for place in self._look_ahead(at, stop):
             follows = self._header(place).base_offset
             if follows == header.next_offset or self.confirmed(place, self._looks):
@@ -168,14 +168,14 @@ class Damage(BatchSearch):
             yield self._end_of_file(at)
 
     def look(self, at: int, reason: int, after_offset: int | None) -> Verdict:
-        """What is at a byte where no whole batch begins; `reason` is the walk's.
+        """Judge a byte where no complete batch begins; `reason` is why the walk stopped.
 
-        after_offset: the least offset that the next batch can have.
+        after_offset: the lowest offset that the next batch can have.
         """
         header = self._header(at)
         zeros = self._zeros(at)
         if not self._source.block(zeros, 1, 1):
-            # Fewer zeros may be the front of a batch that was cut: of its offset, of its length.
+            # Fewer zeros may be the start of a truncated batch: of its offset and length.
             few = zeros - at < LOG_OVERHEAD
             return (
                 self._verdicts.truncated(header, zeros)
@@ -209,7 +209,7 @@ class Damage(BatchSearch):
         return self._verdicts.garbage(header, end, found)
 
     def _by_checksum(self, header: Candidate, reason: int) -> Verdict | None:
-        """What the checksum says of a batch whose length or magic cannot be true."""
+        """The verdict, by checksum, on a batch with an impossible length or magic, or None."""
         if len(header.data) < HEADER_SIZE:
             return None
         if reason == MAGIC:
@@ -226,7 +226,7 @@ class Damage(BatchSearch):
 
     @staticmethod
     def _length_code(header: Candidate, reason: int) -> Code:
-        """What is wrong with a length field that a walk stopped at."""
+        """The code for a length field at which a walk stopped."""
         if reason == MORE:
             return codes.LENGTH_TOO_BIG
         return codes.LENGTH_NEGATIVE if header.length < 0 else codes.LENGTH_TOO_SMALL

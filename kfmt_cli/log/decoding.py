@@ -8,9 +8,9 @@ from kfmt_cli.log.records import Records, read_v2
 
 
 def read_records(run: Block, limit: Limit) -> Records:
-    """The records of a run, and what is wrong inside its batches.
+    """Decode the records of a run, with findings about its batches' contents.
 
-    The base offset of each older wrapper is added to the run's batches.
+    Adds the base offset of each wrapper of magic 0 or 1 to the run's batches.
     """
     if not is_legacy(run):
         return read_v2(run, limit)

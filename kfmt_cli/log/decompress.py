@@ -1,4 +1,4 @@
-"""The records of batches, decompressed within bounds; a batch where that fails has none."""
+"""Decompress the records of batches within limits; a batch that fails has none."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import HEADER_SIZE, Block, batch_finding, part_of
 from kfmt_cli.rows.log_tables import BATCH_NAMES
 
-# A block is cut where its records decompress to more, so that none takes much memory.
+# A block is split when its records decompress to more, to limit memory.
 PART = 8 << 20
 
 
 def decompress_ahead(block: Block, limit: Limit) -> Iterator[Block]:
-    """Decompress the records of a block of magic 2 now, for a later `read_records`.
+    """Decompress the records of a block of magic 2, for a later `read_records`.
 
-    Decompressors let go of the interpreter for each batch, which slows several threads down; this
-    is for the thread that reads, so that the others need not. The block comes back in parts of
-    `PART` decompressed bytes or little more.
+    Decompressors release the GIL for each batch, which slows several threads down, so the reading
+    thread does this alone. Yields the block in parts of `PART` decompressed bytes or little more.
     """
     batches = block.batches
     if not batches.compression.any() or not batches.is_v2.all():
@@ -43,13 +42,13 @@ def decompress_ahead(block: Block, limit: Limit) -> Iterator[Block]:
 
 
 def is_heavy(block: Block) -> bool:
-    """Whether a block takes so much memory that it must be alone; a large batch makes it so."""
+    """Whether a block must be processed alone, because a large batch needs much memory."""
     held = len(block.data) + (len(block.decompressed[0]) if block.decompressed is not None else 0)
     return held > 2 * PART
 
 
 def _records_of(block: Block, i: int, limit: Limit, findings: list[Finding]) -> bytes:
-    """The bytes of a batch's records, decompressed; none, and a finding, where that fails."""
+    """The decompressed bytes of a batch's records; empty, with a finding, if that fails."""
     batches = block.batches
     piece = block.data[int(batches.start[i]) + HEADER_SIZE : int(batches.end[i])]
     codec = int(batches.compression[i])
@@ -63,7 +62,7 @@ def _records_of(block: Block, i: int, limit: Limit, findings: list[Finding]) -> 
 def decompressed(
     block: Block, limit: Limit, findings: list[Finding]
 ) -> tuple[bytes, IntArray, IntArray]:
-    """The bytes of the records and each batch's part of them, decompressed where need be."""
+    """The bytes of the records, decompressed if needed, and each batch's start and end in them."""
     batches = block.batches
     if not batches.compression.any():
         return block.data, batches.start + HEADER_SIZE, batches.end.copy()
@@ -72,7 +71,7 @@ def decompressed(
 
 
 def _joined(pieces: list[bytes]) -> tuple[bytes, IntArray, IntArray]:
-    """The pieces one after the other, and where each starts and ends."""
+    """The pieces joined, with the start and end of each."""
     ends = np.cumsum([len(piece) for piece in pieces])
     return b"".join(pieces), np.concatenate([[0], ends[:-1]]), ends
 
@@ -80,10 +79,10 @@ def _joined(pieces: list[bytes]) -> tuple[bytes, IntArray, IntArray]:
 def decompress_batch(
     block: Block, i: int, codec: int, data: bytes, limit: Limit, findings: list[Finding]
 ) -> bytes | None:
-    """What a batch's bytes decompress to, or None and a finding."""
+    """Decompress a batch's bytes; None, with a finding, if that fails."""
     batches = block.batches
     if codec >= len(CODECS) - (batches.is_v2[i] == 0):
-        return None  # said when the header was read
+        return None  # reported when the header was checked
     try:
         magic = int(batches.magic[i])
         return decompress(CODECS[codec], data, limit.of(len(data)), magic)

@@ -1,7 +1,7 @@
 """The two ends of a KRaft snapshot: it begins with a header and ends with a footer.
 
-Source: `org.apache.kafka.snapshot.RecordsSnapshotWriter`. A snapshot without its footer was not
-finished.
+Source: `org.apache.kafka.snapshot.RecordsSnapshotWriter`. A snapshot without a footer is
+unfinished.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ HEADER, FOOTER = (
 
 
 def with_ends_checked(name: str, blocks: Iterable[Block]) -> Iterator[Block]:
-    """The blocks of a snapshot, with findings where one of its ends is missing.
+    """The blocks of a snapshot, with findings for a missing header or footer.
 
-    A block is held back until the next one is there.
+    Each block is delayed until the next one arrives.
     """
     held: Block | None = None
     last: int | None = None

@@ -1,4 +1,4 @@
-"""Which records hold what is looked for: by key, value, headers and producer."""
+"""Finding records by key, value, headers and producer."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from kfmt_cli.log.records import Records
 from kfmt_cli.rows.log_tables import BatchTable
 
 Pattern = bytes | re.Pattern[bytes]
-MOST_AT_ONCE = 32  # bytes of a pattern that are compared in columns
+MOST_AT_ONCE = 32  # bytes of a pattern compared in columns
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a record must have; a pattern is the bytes themselves, or a regular expression that is
-    found in them."""
+    """Criteria for a record. A pattern is the exact bytes, or a regular expression to find in
+    them."""
 
     key: Pattern | None = None
     value: Pattern | None = None
@@ -36,24 +36,27 @@ class Match:
     """The producer of its batch."""
 
     def __bool__(self) -> bool:
-        """Whether there is anything that a record must have."""
+        """Whether there are any criteria."""
         return self != Match()
 
     @property
     def of_records(self) -> bool:
-        """Whether only the records themselves say it, and not their batch."""
+        """Whether the records must be read, not only the batch headers."""
         return self.key is not None or self.value is not None or bool(self.headers)
 
     def batches(self, batches: BatchTable) -> BoolArray:
-        """Which batches can hold such a record, by their headers."""
+        """Which batches can contain a match, by their headers."""
         if self.producer_id is None:
             return np.ones(len(batches), np.bool_)
         of_producer: BoolArray = (batches.producer_id == self.producer_id) & (batches.is_v2 == 1)
         return of_producer
 
     def near(self, block: Block) -> Block:
-        """The block without batches in whose bytes what is looked for is not. Its records are
-        decompressed where they were compressed; wrappers of old magics stay."""
+        """The block without the batches whose bytes lack the longest exact pattern.
+
+        Unchanged without an exact pattern, or if the pattern is too frequent, the records are not
+        decompressed yet, or a batch has magic 0 or 1.
+        """
         wanted = [self.key, self.value, *(value for _, value in self.headers)]
         exact = [pattern for pattern in wanted if isinstance(pattern, bytes) and pattern]
         batches = block.batches
@@ -74,7 +77,7 @@ class Match:
         return replace(block, batches=batches.select(keep), decompressed=held)
 
     def rows(self, run: Block, records: Records, chosen: IntArray) -> IntArray:
-        """Those of some rows that match."""
+        """The chosen rows that match."""
         if self.producer_id is not None:
             owner = np.searchsorted(records.ends, chosen, side="right")
             chosen = chosen[run.batches.producer_id[owner] == self.producer_id]
@@ -88,7 +91,7 @@ class Match:
 
 
 def _places(data: bytes, pattern: bytes, most: int) -> IntArray | None:
-    """Where some bytes occur; None where that is in most batches, as then all are looked into."""
+    """Where a pattern occurs; None if it is too frequent to narrow the search down."""
     found = []
     at = data.find(pattern)
     while at >= 0:
@@ -123,7 +126,7 @@ def _matching(records: Records, chosen: IntArray, name: str, pattern: Pattern) -
 
 
 def headers_of(records: Records, row: int) -> list[tuple[bytes, bytes | None]]:
-    """The headers of a record; those of a message of magic 0 or 1 are none."""
+    """The headers of a record; none for a message of magic 0 or 1."""
     rows, headers, data = records.rows, records.headers, records.data
     count = int(rows.headers[row]) if "headers" in rows.names else 0
     first = int(rows.headers_first[row]) if count > 0 else 0
@@ -151,7 +154,7 @@ def _has(records: Records, row: int, name: bytes, pattern: Pattern | None) -> bo
 def match_of(
     key: str | None, value: str | None, headers: Iterable[str], producer_id: int | None
 ) -> Match:
-    """What a record must have, as people write it; raises UsageError."""
+    """Parse criteria for records from option values; raises UsageError."""
     return Match(
         None if key is None else pattern_of("--key", key),
         None if value is None else pattern_of("--value", value),
@@ -161,8 +164,8 @@ def match_of(
 
 
 def pattern_of(option: str, text: str) -> Pattern:
-    """What is looked for, as it was given: text, a regular expression after ~, or a value after the
-    name of its encoding. Raises UsageError."""
+    """Parse a pattern: text, a regular expression after ~, or a value after the name of its
+    encoding and a colon. Raises UsageError."""
     if text.startswith("~"):
         try:
             return re.compile(os.fsencode(text[1:]), re.DOTALL)
@@ -177,7 +180,7 @@ def pattern_of(option: str, text: str) -> Pattern:
         raise UsageError(f"{option} {text!r}: {value!r} is not {encoding}") from None
 
 
-# How values are given whose bytes are no text.
+# Encodings for values that are not text.
 ENCODINGS: dict[str, Callable[[str], bytes]] = {
     "text": os.fsencode,
     "hex": bytes.fromhex,

@@ -1,4 +1,4 @@
-"""Opening a log, and telling early when a file is none."""
+"""Open a log, and reject early a file that is not one."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.reader import LogReader
 
-# Below this, threads cost more than they bring.
+# Below this, threads cost more than they save.
 LARGE = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class OpenLog:
-    """A log that is being read."""
+    """An open log."""
 
     blocks: Iterator[Block]
     reader: LogReader
     size: int | None
     """The size in bytes, None for a stream."""
     base_offset: int | None
-    """The offset in the file's name; None unless it is a log's."""
+    """The offset in the file name; None unless the file is a log segment."""
 
     @property
     def is_large(self) -> bool:
-        """Whether threads are worth their while; rows of a stream are to come as it does."""
+        """Whether threads pay off; never for a stream, whose rows must come as it does."""
         return self.size is not None and self.size > LARGE
 
 
 @contextmanager
 def open_log(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
-    """The file's batches; raises InputError for what is no log of Kafka's.
+    """Open a log; raises InputError if the file is not a Kafka log.
 
-    read_ahead: a thread reads while this one works; for callers that keep no other threads busy.
+    read_ahead: read ahead in another thread, for callers without other busy threads.
     """
     if not file.kind.holds_batches and file.kind is not UNKNOWN:
         raise InputError(f"{file.name}: this is {file.kind.words}, not a log segment")
@@ -66,12 +66,12 @@ def open_log(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
 
 
 def no_batch_found(name: str) -> str:
-    """The message about a file in which nothing is a batch."""
+    """The message for a file without a batch."""
     return f"{name}: not a Kafka log segment: no batch found"
 
 
 def _checked(file: Input, reader: LogReader, start: bytes) -> Iterator[Block]:
-    """The reader's blocks; raises InputError at once when nothing in the file is a batch."""
+    """The reader's blocks; raises InputError immediately if the file has no batch."""
     blocks = reader.blocks()
     first = next(blocks, None)
     if first is None:

@@ -1,9 +1,9 @@
-"""Logs: batches of every magic in bounded blocks, and on past damage.
+"""Read logs: batches of every magic in bounded blocks, continuing after damage.
 
-Follows `org.apache.kafka.common.record.FileLogInputStream` where the file is whole. Where it is
-not, the reader looks for the next header whose checksum is right and says what lies between; see
-`log/damage.py`. It says only what stopped it: what is wrong with a batch that it could read is
-for the checks to say (`checks/log/`).
+Follows `org.apache.kafka.common.record.FileLogInputStream` for an intact file. At damage, the
+reader looks for the next header with a matching checksum and describes the bytes in between; see
+`log/damage.py`. It reports only what stopped it: the checks (`checks/log/`) report what is wrong
+with a batch that it could read.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 BLOCK = 1 << 21
 FIRST_BLOCK = 1 << 16  # so that the first rows of a huge file are there at once
 LONG_READ = 32 << 20
-LARGE_BATCH = 64 << 20  # checked in pieces before it is held in memory
+LARGE_BATCH = 64 << 20  # checked in pieces before it is read into memory
 
 _MORE = scan.WALKS["MORE"]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingState:
-    """Where reading is between two blocks, and what is known there of what was read: another reader
-    that begins with it gives the same blocks."""
+    """A reader's position and state between two blocks; another reader that resumes from it yields
+    the same blocks."""
 
     position: int
     n_batches: int
     length: int
-    """Bytes that are read next."""
+    """Bytes to read next."""
     next_offset: int | None
     seen_sets: bool
 
@@ -49,10 +49,10 @@ class ReadingState:
 class LogReader:
     """Reads the batches of one log from front to back.
 
-    base_offset: what the file's name says, None where it says nothing. checked: checksums are
-    computed, without which a wrong length is followed where a batch can be. After `blocks` is
-    through, `plausible` tells whether anything in the file looked like a batch. first_block: its
-    bytes, as many as come for whoever does not wait for the first rows.
+    base_offset: from the file name, None if it has none. checked: compute checksums; without them,
+    a wrong length is followed if a batch can be there. first_block: bytes of the first block, small
+    for callers that wait for the first rows. After `blocks`, `plausible` tells whether anything in
+    the file looked like a batch.
     """
 
     def __init__(
@@ -76,16 +76,16 @@ class LogReader:
         self.bytes_read = 0
 
     def resumed(self, state: ReadingState) -> Iterator[Block]:
-        """The blocks from a state on, which this or another reader of the file had; raises
+        """The blocks from a state onward, taken from this or another reader of the file; raises
         InputError."""
         self.n_batches, self._first_block = state.n_batches, state.length
         self._next_offset, self._seen_sets = state.next_offset, state.seen_sets
         return self.blocks(state.position)
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
-        """The blocks in order; raises InputError when the system cannot read on.
+        """The blocks in order; raises InputError if the file cannot be read.
 
-        start: a byte where a batch is known to begin.
+        start: a byte where a batch begins.
         """
         at = start
         length = self._first_block
@@ -118,19 +118,19 @@ class LogReader:
 
     @cached_property
     def _damage(self) -> Damage:
-        """Looks at what cannot be read; most logs never need it."""
+        """Judges unreadable bytes; most logs never need it."""
         from kfmt_cli.log.damage import Damage
 
         return Damage(self._source)
 
     def _need(self, data: bytes, at: int) -> int:
-        """How many bytes the batch at the front of `data` takes, if that can be true."""
+        """The size of the batch at the start of `data`; 0 if it is not credible."""
         if len(data) < HEADER_UP_TO_MAGIC:
             return HEADER_UP_TO_MAGIC
         need = LOG_OVERHEAD + int.from_bytes(data[8:12], "big")
         size = self._source.size
         if size is not None and at + need > size and not self._source.block(at + need - 1, 1, 1):
-            return 0  # nor has the file grown since it was opened
+            return 0  # and the file has not grown since it was opened
         if need > self._source.largest:
             return 0
         if need > LARGE_BATCH and not self._damage.confirmed(at):
@@ -160,7 +160,9 @@ class LogReader:
         return block, after
 
     def _judge(self, block: Block, after: int) -> int:
-        """Decide for each batch with a bad checksum whether its length can be believed."""
+        """Decide for each batch that fails its checksum whether its length is credible.
+
+        Returns where reading continues."""
         batches = block.batches
         going_on = self._going_on(batches)
         for i in np.flatnonzero(batches.crc_valid == 0).tolist():
@@ -171,7 +173,7 @@ class LogReader:
             )
             if verdict is None:
                 continue
-            # The length is wrong: drop this batch and what was found by following it.
+            # The length is wrong: drop this batch and the batches found by following it.
             block.batches = batches.select(slice(0, i))
             block.findings.append(verdict.finding)
             if verdict.intact:
@@ -180,9 +182,9 @@ class LogReader:
         return after
 
     def _going_on(self, batches: BatchTable) -> IntArray:
-        """The undamaged batches that continue from the one before them, by their rows.
+        """The rows of undamaged batches that continue from the previous undamaged batch.
 
-        The checksum does not cover offsets: one that jumps is not believed by itself.
+        The checksum does not cover offsets: a single jump is not trusted.
         """
         good = np.flatnonzero(batches.crc_valid == 1)
         base, last = batches.base_offset[good], batches.last_offset[good]
@@ -191,14 +193,14 @@ class LogReader:
         return rows
 
     def _known_end(self, batches: BatchTable, going_on: IntArray, n: int) -> int | None:
-        """The least offset that batch n can have, where something is known of it."""
+        """The lowest offset that batch n can have, None if unknown."""
         earlier = int(np.searchsorted(going_on, n))
         if not earlier:
             return self._next_offset
         return int(batches.last_offset[going_on[earlier - 1]]) + 1
 
     def _append_mended(self, block: Block, position: int, end: int) -> None:
-        """Add the batch at position..end, whose length field is wrong and all else is right."""
+        """Add the batch at position..end, which has only a wrong length field."""
         data = self._source.block(position, end - position, end - position)
         number = self.n_batches + len(block.batches)
         starts, ends = np.array([0]), np.array([len(data)])
@@ -209,11 +211,11 @@ class LogReader:
         block.batches = type(batch)(
             batch.names, np.concatenate([block.batches.data, batch.data], axis=1)
         )
-        # A message is decoded by the length in it; the table has the one that is stored.
+        # A message is decoded by its own length field; the table keeps the stored length.
         block.data += data[:8] + (end - position - LOG_OVERHEAD).to_bytes(4, "big") + data[12:]
 
     def _damaged(self, at: int, reason: int) -> tuple[Block, int]:
-        """The block of what is at a byte where no batch begins."""
+        """The block for a byte where no batch begins, and where reading continues."""
         self._damage.sets = self._seen_sets
         verdict = self._damage.look(at, reason, self._next_offset)
         self.plausible |= verdict.plausible
@@ -227,7 +229,7 @@ class LogReader:
         return block, verdict.end
 
     def _note_offsets(self, block: Block) -> None:
-        """Note which offset the next batch should have, and whether message sets were seen."""
+        """Note the next batch's expected offset, and whether there were message sets."""
         batches = block.batches
         if not len(batches):
             return

@@ -1,6 +1,6 @@
-"""The rows of a log, as every output takes them: open → decompress → decode → complete → select.
+"""The rows of a log for every output: open → decompress → decode → complete → select.
 
-One composition, in two halves. `ahead` is for the thread that reads; `parts` may run on any thread.
+The work has two halves: `ahead` is for the reading thread; `parts` may run on any thread.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from kfmt_cli.topics.decoder import Decoder
 
 @dataclass(frozen=True, slots=True)
 class RowsPart:
-    """Some rows of a log, and what was found among them."""
+    """Some rows of a log, and the findings about them."""
 
     rows: Rows
     findings: list[Finding]
 
     def first(self, n: int) -> RowsPart:
-        """The first n rows, and nothing found after them."""
+        """The first n rows, without findings after them."""
         if len(self.rows) <= n:
             return self
         rows = self.rows.first(n)
@@ -47,30 +47,30 @@ class RowsPart:
 
 @dataclass(frozen=True, slots=True)
 class RowsReading:
-    """Which rows of a log are wanted, and how they are made."""
+    """Which rows of a log to read, and how."""
 
     records: bool = False
-    """Each batch with its records."""
+    """Read each batch's records as well."""
     wanted: Selection = field(default_factory=Selection)
     limit: Limit = field(default_factory=Limit)
-    """What one batch may decompress to."""
+    """How much one batch may decompress to."""
     decoder: Decoder | None = None
-    """What decodes the topic's keys and values."""
+    """Decodes the topic's keys and values."""
     words: bool = False
-    """What it makes of them is a line for people, and not JSON."""
+    """Decode them to lines for people instead of JSON."""
 
     def ahead(
         self, blocks: Iterable[Block], advance: Callable[[int], None] = lambda _: None
     ) -> Iterator[Block]:
-        """The blocks, with the preparations that the reading thread does best.
+        """The blocks, prepared for `parts` by the reading thread.
 
-        advance: is told how many bytes more were read.
+        advance: called with the number of bytes of each block.
         """
         for block in blocks:
             advance(len(block.data))
             chosen = block
             if self.wanted:
-                # Where records are decoded in any case, they say what is wanted of wrappers.
+                # If records are decoded anyway, they decide which wrappers are wanted.
                 chosen = self.wanted.batches(block, None if self.records else self.limit)
             if self.records:
                 yield from decompress_ahead(chosen, self.limit)
@@ -89,5 +89,5 @@ class RowsReading:
             yield RowsPart(rows, [*run.findings, *records.findings])
 
     def decoded(self, block: Block) -> Iterable[RowsPart]:
-        """The parts of a block; one after the other where a batch takes much memory."""
+        """The parts of a block, as a list; one at a time if the block needs much memory."""
         return self.parts(block) if is_heavy(block) else list(self.parts(block))

@@ -1,7 +1,7 @@
 """Records of a block's batches, of every magic and codec, as one table in offset order.
 
-Rows are decoded in bulk; a batch that does not add up is read again by the slow reader of the same
-Layout, which says where and why. Records before the fault are kept.
+Rows are decoded in bulk. The slow reader of the same Layout rereads an inconsistent batch and
+reports where and why. Records before the fault are kept.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from kfmt_cli.log.decompress import decompressed
 from kfmt_cli.rows.log_tables import BATCH_NAMES, RECORD_COLUMNS, RECORD_NAMES, RecordTable
 
 OK, FULL = kernel.STATUSES["OK"], kernel.STATUSES["FULL"]
-# Of a block, so that its columns stay below some hundred megabytes whatever was compressed.
+# Per block, to keep its columns below some hundred megabytes whatever it decompresses to.
 MOST_RECORDS = 1 << 21
 
 
 @dataclass(slots=True)
 class Records:
-    """data: what the key, value and header columns point into. rows: `RECORD_COLUMNS`, in order.
+    """data: the buffer of the key, value and header columns. rows: `RECORD_COLUMNS`, in order.
     ends: `ends[i]` is the exclusive end of batch i's rows. headers: (4, n): start and length of the
     key, start and length of the value."""
 
@@ -67,7 +67,7 @@ def read_v2(block: Block, limit: Limit) -> Records:
     row_ends = columns.regions[2].copy()
     if (columns.regions[3] != OK).any() or (np.diff(row_ends, prepend=0) != counts).any():
         findings += _explain(block, data, columns.regions)
-    # A record's position is its batch's, the header, and how far into the records it is.
+    # A record's position: its batch's position, plus the header, plus its place in the records.
     batches.records_position = batches.position + HEADER_SIZE - starts
     append_time = batches.timestamp_type == 1
     batches.record_timestamp = np.where(append_time, batches.max_timestamp, batches.base_timestamp)
@@ -80,12 +80,13 @@ def read_v2(block: Block, limit: Limit) -> Records:
 
 
 def fill(block: Block, records: Records, program: IntArray) -> None:
-    """Fill columns of the records from their batches, see `kernel.expand`."""
+    """Fill columns of the records from their batches; see `kernel.expand`."""
     kernel.expand(block.batches.data, records.ends, program, records.rows.data)
 
 
 def expansion(*instructions: tuple[str, str, str | None, str | None]) -> IntArray:
-    """A program for `fill`: (column, batch's column, record's column to add, only if batch's)."""
+    """A program for `fill`: (column, batch column, record column to add, batch column that must be
+    set)."""
     return np.array(
         [
             (
@@ -108,7 +109,7 @@ _V2_OFFSETS = expansion(
 
 
 def _explain(block: Block, data: bytes, regions: IntArray) -> Iterator[Finding]:
-    """Why records of some batches are missing or too many."""
+    """Findings for batches with missing or excess records."""
     batches = block.batches
     row_ends = regions[2].tolist()
     for i, (start, end) in enumerate(zip(*regions[:2].tolist(), strict=True)):
@@ -124,7 +125,7 @@ def _explain(block: Block, data: bytes, regions: IntArray) -> Iterator[Finding]:
             at = int(regions[4, i]) - start
             origin = Origin(block.name, int(batches.position[i]), decompressed=bool(compressed))
             if not compressed:
-                # Not where the bytes are in `data`: a mended batch, or one among compressed ones.
+                # Not the position in `data`: the batch may be fixed, or among compressed ones.
                 origin = Origin(block.name, int(batches.position[i]) + HEADER_SIZE)
             yield _malformed(block, i, data[start:end], at, origin, n)
         elif n != declared and 0 <= declared <= int(batches.last_offset_delta[i]) + 1:

@@ -1,7 +1,7 @@
 """The search for undamaged batches in a log, within a budget of checksums.
 
-A byte counts as the start of a batch when a plausible header is there and its checksum is
-right. A pipe's bytes may be gone that lie far before the place that was looked at.
+A batch begins at a byte with a plausible header and a matching checksum. Bytes of a pipe far before
+the current position may be gone.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from kfmt_cli.log.candidate import (
 )
 
 WINDOW = 1 << 20
-# A pipe's bytes are kept this far back, and a batch's checksum is looked for this far ahead.
+# How far back a pipe's bytes are kept, and how far ahead a batch's checksum is searched.
 REACH = 64 << 20
-# What the search for the next batch may spend on checksums: this many bytes, and this many for each
-# byte that it went through. When it is spent, checksums of small batches are still computed.
+# What the search for the next batch may spend on checksums: this many bytes, plus this many for
+# each byte searched. After that, only checksums of small batches are computed.
 BUDGET = 1 << 30
 BUDGET_RATIO = 16
-# What looks further ahead may spend, on bytes that they pass, on headers and on checksums: this
-# much, and this much for each byte of the file. When it is spent, they reach only what is near.
+# What looking ahead may spend on bytes passed, headers and checksums: this much, plus
+# BUDGET_RATIO for each byte searched. After that, it reaches only nearby bytes.
 LOOKS = 128 << 20
 HEADER_COST = 512
 NEARBY = 1 << 15
-# This many batches in a row are no chance, nor the contents of a record.
+# This many batches in a row are neither chance nor the contents of a record.
 CHAIN = 3
 
 
 class Budget:
-    """What may be spent in one file, in bytes; it grows with the bytes that were gone through."""
+    """What may be spent on one file, in bytes; it grows with the bytes searched."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -58,13 +58,13 @@ class BatchSearch:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self.sets = True  # whether compressed message sets of magic 0 and 1 may be there
+        self.sets = True  # whether there may be compressed message sets of magic 0 and 1
         self._search = Budget(BUDGET)
         self._looks = Budget(LOOKS)
-        self._seen = 0  # where a search got to; a pipe may have let go of what is far before it
+        self._seen = 0  # how far a search got; a pipe may have dropped bytes far before it
 
     def confirmed(self, at: int, budget: Budget | None = None) -> bool:
-        """Whether a whole batch with the right checksum begins at `at`."""
+        """Whether a complete batch with a matching checksum begins at `at`."""
         header = self._header(at)
         magic = header.magic
         if magic not in (0, 1, 2) or header.length < MINIMUMS[magic]:
@@ -77,7 +77,7 @@ class BatchSearch:
     def _checksum_fits(
         self, header: Candidate, end: int, magic: int, budget: Budget | None = None
     ) -> bool:
-        """Whether the bytes up to `end` have the checksum that the header stores."""
+        """Whether the bytes up to `end` match the header's checksum."""
         size = self._source.size
         if (
             end - header.position < LOG_OVERHEAD + MINIMUMS[magic]
@@ -92,10 +92,10 @@ class BatchSearch:
         return is_whole and crc.value == _stored_checksum(header, magic)
 
     def _belongs(self, at: int, window: OffsetWindow) -> bool:
-        """Whether the confirmed batch at `at` is one of the log, not one inside a record.
+        """Whether the confirmed batch at `at` is part of the log, and not inside a record.
 
-        A record may hold whole batches, and compressed message sets of magic 0 and 1 begin with a
-        message as it was. Those have offsets of their own, or none that make sense.
+        A record may contain complete batches, and compressed message sets of magic 0 and 1 begin
+        with an unchanged message. Their offsets are unrelated to the log's, or make no sense.
         """
         header = self._header(at)
         if not window.holds(header):
@@ -109,7 +109,7 @@ class BatchSearch:
         return not self._is_contradicted(header, window)
 
     def _is_among_loose(self, header: Candidate) -> bool:
-        """Whether the next batch that is followed by another is a message by itself, too."""
+        """Whether the next batch that is followed by another is also an uncompressed message."""
         end = header.position + header.size
         for at in self.confirmed_from(end, end + WINDOW):
             after = self._header(at)
@@ -119,7 +119,7 @@ class BatchSearch:
         return False
 
     def _is_contradicted(self, header: Candidate, window: OffsetWindow) -> bool:
-        """Whether one of the next batches has an offset that should come before this one."""
+        """Whether one of the next batches has an offset that belongs before this one."""
         end = header.position + header.size
         agreeing = 0
         for at in self.confirmed_from(end, end + WINDOW):
@@ -133,7 +133,7 @@ class BatchSearch:
         return False
 
     def _is_followed(self, header: Candidate) -> bool:
-        """Whether the file ends after a batch, or what follows could be the next one."""
+        """Whether the file ends after a batch, or the next one could follow."""
         end = header.position + header.size
         if self._is_end(end):
             return True
@@ -143,7 +143,8 @@ class BatchSearch:
         return False
 
     def _chain(self, at: int, n: int) -> bool:
-        """Whether n undamaged batches with growing offsets begin at `at`, or all there are."""
+        """Whether n undamaged batches with increasing offsets begin at `at`, or fewer up to the
+        end."""
         offset = -1
         for _ in range(n):
             if self._is_end(at):
@@ -161,7 +162,7 @@ class BatchSearch:
         return not any(front) and not self._source.block(self._zeros(at), 1, 1)
 
     def _proven_end(self, header: Candidate, ends: Iterator[int]) -> int | None:
-        """The first of some growing ends for which the header's checksum is right."""
+        """The first of some increasing ends for which the header's checksum matches, or None."""
         if header.magic not in (0, 1, 2):
             return None
         crc = RunningCrc(POLYNOMIALS[header.magic])
@@ -181,7 +182,8 @@ class BatchSearch:
         return None
 
     def _add_bytes(self, crc: RunningCrc, at: int, end: int, budget: Budget) -> bool:
-        """Add the bytes from `at` to `end`, if all are there and the budget allows it."""
+        """Add the bytes from `at` to `end` to a checksum; False if some are missing or the budget
+        is spent."""
         is_small = end - at <= NEARBY
         while at < end:
             if budget.is_spent and not is_small:
@@ -195,18 +197,18 @@ class BatchSearch:
         return True
 
     def find_batch(self, at: int, window: OffsetWindow, stop: int | None = None) -> int | None:
-        """The first batch of the log that begins at `at` or later, before `stop`."""
+        """The first batch of the log that begins in [at, stop), or None."""
         for found in self.confirmed_from(at, stop):
             if self._belongs(found, window):
                 return found
         return None
 
     def confirmed_from(self, at: int, stop: int | None) -> Iterator[int]:
-        """Where undamaged batches begin, from `at` on and before `stop`."""
+        """Positions in [at, stop) where undamaged batches begin."""
         return filter(self.confirmed, self._plausible_from(at, stop))
 
     def _plausible_from(self, at: int, stop: int | None) -> Iterator[int]:
-        """Where batches could begin by their headers, from `at` on and before `stop`."""
+        """Positions in [at, stop) with plausible batch headers."""
         while True:
             length = WINDOW if stop is None else min(WINDOW, stop - at + HEADER_SIZE)
             data = self._source.block(at, length, length)
@@ -227,7 +229,7 @@ class BatchSearch:
             self._source.release(at - REACH)
 
     def _look_ahead(self, at: int, stop: int) -> Iterator[int]:
-        """`_plausible_from`, while looks into this file do not cost too much."""
+        """`_plausible_from`, within the budget for looking ahead in this file."""
         if self._looks.is_spent:
             stop = min(stop, at + NEARBY)
         before = at
@@ -249,7 +251,7 @@ class BatchSearch:
         return at
 
     def _zeros(self, at: int) -> int:
-        """The first byte from `at` on that is not zero, or the end of the file."""
+        """The first non-zero byte at `at` or later, or the end of the file."""
         while piece := self._source.block(at, WINDOW, 1):
             first: int = scan.find_nonzero(piece, 0, len(piece))
             at += first
@@ -260,6 +262,6 @@ class BatchSearch:
 
 
 def _stored_checksum(header: Candidate, magic: int) -> int:
-    """The checksum in a header, read as one of a magic."""
+    """The checksum in a header, read as a header of this magic."""
     at = STORED_CRC_AT[magic]
     return int.from_bytes(header.data[at : at + 4], "big")

@@ -1,8 +1,8 @@
-"""Which batches and records are wanted: offsets and times from … to …, the first few rows.
+"""Selecting batches and records by ranges of offsets and times.
 
-One rule for whoever asks. A batch is wanted when a record in it can be: its offsets and timestamps,
-if they are known, reach into the bounds. A row without a timestamp (magic 0, or -1, as
-producers and brokers say that there is none) is outside of any bound of time.
+All commands share one rule. A batch is wanted if one of its records can be: its offsets and
+timestamps, if known, overlap the bounds. A row without a timestamp (magic 0, or -1 from producers
+and brokers) is outside any time bound.
 """
 
 from __future__ import annotations
@@ -31,30 +31,28 @@ LOG_APPEND_TIME = 1
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Bounds that belong to what is wanted, and what a record must have. None is no bound. Times
-    are in milliseconds."""
+    """Inclusive bounds, None for no bound, and criteria for records. Times are in milliseconds."""
 
     first_offset: int | None = None
     last_offset: int | None = None
     first_time: int | None = None
     last_time: int | None = None
     match: Match = field(default_factory=Match)
-    """What records must have."""
+    """Criteria for records."""
     committed: Committed | None = None
-    """What consumers of committed records are given of the partition; None where that does not
-    matter."""
+    """The records of the partition that read_committed consumers receive; None for no such
+    limit."""
 
     def __bool__(self) -> bool:
-        """Whether anything is not wanted."""
+        """Whether it excludes anything."""
         return self != Selection()
 
     def beginning(self, offset: int) -> Selection:
-        """The same from an offset on."""
+        """The same selection, starting at an offset."""
         return replace(self, first_offset=max(offset, self.first_offset or 0))
 
     def logs(self, logs: Sequence[Input]) -> Sequence[Input]:
-        """Those of a partition's logs, in the order of their base offsets, that can hold something
-        that is wanted."""
+        """The logs of a partition, in order of base offset, that can contain wanted records."""
         return [
             log
             for log, later in zip_longest(logs, logs[1:])
@@ -63,7 +61,7 @@ class Selection:
         ]
 
     def _is_after(self, log: Input, later: Input | None) -> bool:
-        """Whether all that is wanted comes after a log; later: the next one, which begins after it
+        """Whether all wanted records come after a log. later: the next one, which begins after it
         unless one of them is a copy."""
         if self.first_offset is None or later is None or later.base_offset is None:
             return False
@@ -74,15 +72,15 @@ class Selection:
         return self.first_time is not None or self.last_time is not None
 
     def holds(self, offsets: IntArray) -> BoolArray:
-        """Which of some offsets are within the bounds."""
+        """Which offsets are within the bounds."""
         return _within(offsets, self.first_offset, self.last_offset)
 
     def batches(self, block: Block, limit: Limit | None = None) -> Block:
-        """The block with its wanted batches; all its findings are kept.
+        """The block with only its wanted batches, and all its findings.
 
-        Where a wrapper of magic 0 or 1 begins, only decompression shows. limit: decompress those of
-        which that decides, and give the wrappers that stay their base offsets; None: take them
-        along, for a caller that decodes the records in any case and then asks for `rows`.
+        Only decompression shows where a wrapper of magic 0 or 1 begins. limit: decompress wrappers
+        that depend on it, and fill the base offsets of those kept; None: keep them all, for a
+        caller that decodes the records anyway and then calls `rows`.
         """
         near = _select(block, self._reaches(block.batches))
         unknown = near.batches["has_base_offset"] == 0
@@ -96,10 +94,10 @@ class Selection:
         return _select(near, self._reaches(near.batches))
 
     def rows(self, run: Block, records: Records) -> tuple[Block, Records]:
-        """The wanted batches of a run that was decoded, and the wanted records in them."""
+        """The wanted batches of a decoded run, and their wanted records."""
         keep = self.of_records(run, records)
         reaches = self._reaches(run.batches)
-        if self.match.of_records:  # and then a batch is there for its records
+        if self.match.of_records:  # then a batch counts only for its records
             held = np.concatenate([[0], np.cumsum(keep)])[records.ends]
             reaches &= np.diff(held, prepend=0) > 0
         if keep.all() and reaches.all():
@@ -111,15 +109,15 @@ class Selection:
         return _select(run, reaches), replace(records, rows=records.rows.select(keep), ends=ends)
 
     def near(self, block: Block, limit: Limit) -> Iterator[tuple[Block, Records]]:
-        """The batches of a block that can hold something that is wanted, run by run, with all of
-        their records: `of_records` says which are wanted."""
+        """The batches of a block that can contain wanted records, run by run, with all their
+        records; `of_records` tells which are wanted."""
         for part in decompress_ahead(self.batches(block), limit):
             for run in map(self.match.near, runs(part)):
                 yield run, read_complete(run, limit)
 
     def counted(self, block: Block, limit: Limit) -> Iterator[Block]:
-        """The undamaged batches with something that is wanted, with its offsets and its number in
-        place of their own."""
+        """The undamaged batches with wanted records; their offsets and record counts cover only
+        those records."""
         sound = _select(block, block.batches.crc_valid == 1)
         for run, records in self.near(sound, limit):
             kept = np.flatnonzero(self.of_records(run, records))
@@ -146,7 +144,7 @@ class Selection:
         return keep
 
     def _reaches(self, batches: BatchTable) -> BoolArray:
-        """Which batches can hold a wanted record."""
+        """Which batches can contain a wanted record."""
         keep = np.ones(len(batches), np.bool_)
         if self.first_offset is not None:
             keep &= (batches.last_offset >= self.first_offset) | _says_nothing(batches)
@@ -164,7 +162,7 @@ class Selection:
         if self.first_time is not None:
             keep &= largest >= self.first_time
         if self.last_time is not None:
-            # The largest is the only one where the broker set them, and of a message by itself.
+            # It is the only timestamp if the broker set them, or in an uncompressed message.
             alone = (batches.is_v2 == 0) & (batches.compression == 0)
             only = alone | (batches.timestamp_type == LOG_APPEND_TIME)
             keep &= ~only | (largest <= self.last_time)
@@ -173,30 +171,30 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Which records of every partition are asked for. What that is of one of them, its logs say."""
+    """Which records of every partition are wanted; `of` makes the selection for one partition."""
 
     wanted: Selection = field(default_factory=Selection)
     last: int | None = None
-    """Of the last records only: how many."""
+    """How many of the last records only."""
     committed: bool = False
-    """What consumers of committed records are given."""
+    """Only records that read_committed consumers receive."""
 
     def __bool__(self) -> bool:
-        """Whether anything is not asked for."""
+        """Whether it excludes anything."""
         return self != Asked()
 
     @property
     def needs_logs(self) -> bool:
-        """Whether the logs of a partition are read before it is known what is wanted of it."""
+        """Whether `of` must read the logs of a partition."""
         return self.last is not None or self.committed
 
     def of(
         self, first_of_last: Callable[[int], int], committed: Callable[[], Committed]
     ) -> Selection:
-        """What is wanted of a partition.
+        """The selection for a partition.
 
-        first_of_last: gives the offset of the first of the last N records; committed: gives what
-        consumers of committed records are given. Each reads logs, and is called only if needed.
+        first_of_last: returns the offset of the first of the last N records. committed: returns
+        what read_committed consumers receive. Each reads logs, and is called only if needed.
         """
         wanted = self.wanted
         if self.last is not None:
@@ -207,9 +205,9 @@ class Asked:
 
 
 def _says_nothing(batches: BatchTable) -> BoolArray:
-    """Wrappers whose own offset does not bound those of their messages.
+    """Wrappers whose own offset does not bound their messages' offsets.
 
-    One of magic 1 may say 0, as librdkafka wrote it; in magic 0 those of the messages count.
+    In magic 1 it may be 0, as librdkafka wrote it; in magic 0 only the messages' offsets count.
     """
     loose = (batches.magic == 0) | (batches.last_offset == 0)
     unknown: BoolArray = loose & (batches.has_base_offset == 0)
@@ -226,7 +224,7 @@ def _within(values: IntArray, first: int | None, last: int | None) -> BoolArray:
 
 
 def _select(block: Block, keep: BoolArray) -> Block:
-    """The block with these batches only, which are its own where that is all of them."""
+    """The block with only these batches; the block itself if that is all of them."""
     if keep.all():
         return block
     return replace(block, batches=block.batches.select(keep), decompressed=None)

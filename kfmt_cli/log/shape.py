@@ -1,7 +1,7 @@
-"""The shape of logs: when how much was written, in which codecs and order, and what is where.
+"""The shape of logs: amounts written over time, codecs, time order, and layout in the file.
 
-Of batches, by their headers. It takes the same memory whatever the size of the log: stretches of
-time get longer as there are more of them, and a log has a fixed number of cells.
+Uses batch headers only. Memory does not depend on the size of the log: time intervals get longer as
+their number grows, and a log has a fixed number of cells.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kfmt_cli.log.statistics import codec_name
 from kfmt_cli.rows.log_tables import BatchTable
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
-# Lengths of a stretch of time in milliseconds; each one is a multiple of the one before it.
+# Lengths of time intervals in milliseconds; each is a multiple of the previous one.
 WIDTHS = (
     *(1, 10, 100, SECOND, 5 * SECOND, 10 * SECOND, 30 * SECOND),
     *(MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR),
@@ -39,14 +39,14 @@ def _sum(one: Counts, other: Counts) -> Counts:
 
 @dataclass(slots=True)
 class Buckets:
-    """What was written in stretches of time of one length, where there is something."""
+    """Amounts written per time interval, for intervals that are not empty."""
 
     width: int = WIDTHS[0]
     counts: dict[int, Counts] = field(default_factory=dict)
-    """By the number of the stretch, counted from 1970."""
+    """By interval number, counted from 1970."""
 
     def add(self, times: IntArray, each: tuple[IntArray, IntArray, IntArray]) -> None:
-        """Batches with their times, and what each one counts."""
+        """Add batches: their times, and batches, records and bytes of each."""
         numbers, place = np.unique(times // self.width, return_inverse=True)
         while len(numbers) > MOST_BUCKETS and self._widened():
             numbers, place = np.unique(times // self.width, return_inverse=True)
@@ -57,7 +57,7 @@ class Buckets:
         self.widen(MOST_BUCKETS)
 
     def merge(self, other: Buckets) -> None:
-        """The stretches of other logs, which may have another length."""
+        """Add the intervals of other logs, which may have another length."""
         self.to_width(max(self.width, other.width))
         by = self.width // other.width
         for bucket, counts in other.counts.items():
@@ -65,19 +65,19 @@ class Buckets:
         self.widen(MOST_BUCKETS)
 
     def widen(self, most: int) -> None:
-        """Make the stretches longer until there are no more of them than that, if they can be."""
+        """Lengthen the intervals until there are at most `most`, if possible."""
         while len(self.counts) > most and self._widened():
             pass
 
     def _widened(self) -> bool:
-        """Make the stretches a step longer; whether there is one."""
+        """Lengthen the intervals by one step; False if they are the longest."""
         wider = next((width for width in WIDTHS if width > self.width), None)
         if wider is not None:
             self.to_width(wider)
         return wider is not None
 
     def drawn(self, most: int) -> Buckets:
-        """The same in stretches of which nearly all records take no more than that."""
+        """A copy in intervals such that nearly all records take at most `most` of them."""
         made = Buckets(self.width, dict(self.counts))
         first, last = self.core()
         enough = (width for width in WIDTHS if (last - first) // width < most)
@@ -86,7 +86,7 @@ class Buckets:
         return made
 
     def core(self) -> tuple[int, int]:
-        """The first and the last time, without the few records that are far from the others."""
+        """The first and the last time, without the few outermost batches."""
         numbers = np.sort(np.array(list(self.counts), np.int64))
         if not len(numbers):
             return 0, 0
@@ -97,7 +97,7 @@ class Buckets:
         return int(numbers[first]) * self.width, int(numbers[last]) * self.width
 
     def to_width(self, width: int) -> None:
-        """Make the stretches that long, which is one of the lengths."""
+        """Lengthen the intervals to one of `WIDTHS`."""
         by, before = width // self.width, self.counts
         if by > 1:
             self.width, self.counts = width, {}
@@ -105,29 +105,29 @@ class Buckets:
                 self.put(bucket // by, counts)
 
     def put(self, bucket: int, counts: Counts) -> None:
-        """Count what is in a stretch of time, by its number."""
+        """Add counts to an interval, by its number."""
         self.counts[bucket] = _sum(self.counts.get(bucket, (0, 0, 0)), counts)
 
     def rows(self) -> Iterator[tuple[int, int, Counts]]:
-        """Each stretch in order: its begin, its end, and what is in it."""
+        """Start, end and counts of each interval, in order."""
         for bucket in sorted(self.counts):
             yield bucket * self.width, (bucket + 1) * self.width, self.counts[bucket]
 
 
 @dataclass(slots=True)
 class TimeOrder:
-    """How the timestamps of batches follow one another."""
+    """The order of batch timestamps."""
 
     batches: int = 0
     late: int = 0
-    """Those whose time is below an earlier one."""
+    """Batches whose time is below an earlier batch's."""
     first: int | None = None
     largest: int | None = None
     gaps: list[tuple[int, int, int, int]] = field(default_factory=list)
-    """The longest times without a batch: how long, begin, end, and the offset that ends it."""
+    """The longest times without a batch: duration, start, end, and the offset that ends it."""
 
     def take(self, batches: BatchTable) -> None:
-        """The next batches, all of which have a time."""
+        """Add the next batches, which must all have timestamps."""
         if not len(batches):
             return
         times, firsts = batches.max_timestamp, batches.first_times
@@ -145,7 +145,7 @@ class TimeOrder:
         self.largest = int(largest[-1])
 
     def add(self, later: TimeOrder) -> None:
-        """That of a log that comes after."""
+        """Add the order of a later log."""
         if later.first is None or later.largest is None:
             return
         self.batches += later.batches
@@ -175,12 +175,12 @@ class Cell:
     index_entries: int = 0
 
     def values(self) -> list[object]:
-        """As the contract has it."""
+        """The values in the order of the JSON contract."""
         return [getattr(self, name) for name in self.__slots__]
 
 
 class Strip:
-    """A log in cells of the same number of bytes; a batch counts where its first byte is."""
+    """A log in cells of equal bytes; a batch counts in the cell of its first byte."""
 
     def __init__(self, size: int, n_cells: int) -> None:
         self._cell = max(-(-size // max(n_cells, 1)), 1)
@@ -193,9 +193,9 @@ class Strip:
         self.index_entries: int | None = None
 
     def take(self, batches: BatchTable) -> None:
-        """The next batches."""
+        """Add the next batches."""
         place = batches.position // self._cell
-        inside = place < len(self._firsts)  # of a log that has grown since
+        inside = place < len(self._firsts)  # the log may have grown since
         batches, place = batches.select(inside), place[inside]
         if not len(place):
             return
@@ -217,14 +217,14 @@ class Strip:
             np.maximum.at(lasts, place, values)
 
     def index(self, positions: IntArray) -> None:
-        """The places that the entries of the offset index lead to."""
+        """Add the positions that the entries of the offset index point to."""
         self.index_entries = len(positions)
         place = positions // self._cell
         inside = (place >= 0) & (place < len(self._entries))
         self._entries += np.bincount(place[inside], minlength=len(self._entries))
 
     def cells(self) -> Iterator[Cell]:
-        """Those in which batches begin."""
+        """The cells in which batches begin."""
         for i in np.flatnonzero(self._firsts >= 0).tolist():
             size, batches, records, control = self._sums[:, i].tolist()
             codec = int(self._codecs[:, i].argmax())
@@ -244,16 +244,16 @@ class Strip:
 
 @dataclass(slots=True)
 class Shape:
-    """The shape of a log, or of several one after the other."""
+    """The shape of a log, or of consecutive ones."""
 
     buckets: Buckets = field(default_factory=Buckets)
     codecs: dict[str, Counts] = field(default_factory=dict)
     order: TimeOrder = field(default_factory=TimeOrder)
     strip: Strip | None = None
-    """Its cells, of one log."""
+    """The cells, for a single log."""
 
     def take(self, block: Block) -> None:
-        """The next block."""
+        """Add the next block."""
         batches = block.batches
         if not len(batches):
             return
@@ -276,7 +276,7 @@ class Shape:
             self.strip.take(batches)
 
     def add(self, later: Shape) -> None:
-        """That of a log that comes after."""
+        """Add the shape of a later log."""
         self.buckets.merge(later.buckets)
         for name, counts in later.codecs.items():
             self.codecs[name] = _sum(self.codecs.get(name, (0, 0, 0)), counts)

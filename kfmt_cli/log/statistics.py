@@ -1,4 +1,4 @@
-"""What a log holds, in numbers: by the headers of its batches, and on request by its records."""
+"""Statistics of a log, from its batch headers and, on request, its records."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
 
 BUCKETS = 41  # powers of two
-LEAST_SLICES = 10  # for an error of what they say
-SURE = 1.96  # standard errors to each side, for 95 of 100 samples
+LEAST_SLICES = 10  # the fewest for an error estimate
+SURE = 1.96  # standard errors to each side, for 95 % confidence
 _SUMS = (
     "segments",
     "damaged",
@@ -33,58 +33,58 @@ _SUMS = (
 
 @dataclass(slots=True)
 class Statistics:
-    """Numbers of one or several logs."""
+    """Statistics of one or several logs."""
 
     segments: int = 0
     damaged: int = 0
-    """Batches whose checksum is wrong, where that was looked at."""
+    """Batches that fail their checksums, if these were checked."""
     bytes: int = 0
     batches: int = 0
     in_batches: int = 0
-    """The bytes of those: a preallocated log has more."""
+    """Bytes of the batches; a preallocated log has more."""
     records: int = 0
     codecs: dict[str, int] = field(default_factory=dict)
-    """Batches of each."""
+    """Batches of each codec."""
     magics: dict[str, int] = field(default_factory=dict)
     """Batches of each magic."""
     record_buckets: IntArray = field(default_factory=lambda: np.zeros(BUCKETS, np.int64))
-    """Batches by their records, in buckets that end at powers of two."""
+    """Batches by number of records, in buckets that end at powers of two."""
     byte_buckets: IntArray = field(default_factory=lambda: np.zeros(BUCKETS, np.int64))
-    """Batches by their bytes, in the same buckets."""
+    """Batches by size in bytes, in the same buckets."""
     first_offset: int | None = None
     last_offset: int | None = None
     min_timestamp: int | None = None
     max_timestamp: int | None = None
     span: int = 0
-    """Offsets between the first and the last of each log."""
+    """Offsets from the first to the last of each log, in total."""
     hidden: int = 0
-    """Wrappers of magic 0 and 1 of which it is not known how many records they hold."""
+    """Wrappers of magic 0 and 1 with an unknown number of records."""
     timestamp_skew_ms: int = 0
-    """By how much a batch's timestamp was below the largest so far."""
+    """The most by which a batch's timestamp was below the largest so far."""
     producer_ids: set[int] = field(default_factory=set)
     transactional_batches: int = 0
     control_batches: int = 0
     packed: int | None = None
-    """Bytes of the records of compressed batches, as they are stored."""
+    """Bytes of the records of compressed batches, as stored."""
     unpacked: int | None = None
-    """Bytes of the records of compressed batches, as they decompress."""
+    """Bytes of the records of compressed batches, decompressed."""
     null_keys: int | None = None
-    """Records without a key; this and what follows is None where records were not looked at."""
+    """Records without a key. This and the next two are None if records were not read."""
     empty_keys: int | None = None
     tombstones: int | None = None
     of_bytes: int | None = None
-    """Of a sample: the bytes of all."""
+    """For a sample: the total bytes."""
     slices: list[tuple[int, int]] = field(default_factory=list)
-    """Of a sample: records and bytes of each slice."""
+    """For a sample: records and bytes of each slice."""
     sampled_bytes: int | None = None
-    """Of what a sample says of all: the bytes that were looked at."""
+    """For an estimate from a sample: the bytes read."""
     sample_error: float | None = None
-    """By which part the records may be wrong then, in 95 of 100 samples; None where that is not
-    known."""
+    """For an estimate: the relative error of the records, with 95 % confidence; None if
+    unknown."""
 
     def take(self, block: Block, *, is_counted: bool = False) -> None:
-        """The next block, by its headers. is_counted: of wrappers too, they say how many records
-        count."""
+        """Add the next block, by its headers. is_counted: `records_count` is valid for wrappers as
+        well."""
         batches = block.batches
         if not len(batches):
             return
@@ -110,7 +110,7 @@ class Statistics:
         self.control_batches += int((batches.control * (batches.is_v2 == 1)).sum())
 
     def look_inside(self, block: Block, limit: Limit) -> None:
-        """The same block, by its records; those that cannot be read are passed over."""
+        """Add the same block's records; unreadable ones are skipped."""
         sound = block.batches.crc_valid == 1
         part = Block(block.name, block.data, block.position, block.batches.select(sound))
         for run in (run for piece in decompress_ahead(part, limit) for run in runs(piece)):
@@ -144,7 +144,7 @@ class Statistics:
         self.last_offset = last if self.last_offset is None else max(self.last_offset, last)
 
     def finish(self, n_bytes: int) -> None:
-        """The log ends; its size in bytes."""
+        """Finish the log. n_bytes: its size."""
         self.bytes = n_bytes
         if self.first_offset is not None and self.last_offset is not None:
             self.span = self.last_offset - self.first_offset + 1
@@ -164,7 +164,7 @@ class Statistics:
         self.max_timestamp = int(largest[-1])
 
     def add(self, later: Statistics) -> None:
-        """Those of logs that come after."""
+        """Add the statistics of later logs."""
         if later.min_timestamp is not None and self.max_timestamp is not None:
             self.timestamp_skew_ms = max(
                 self.timestamp_skew_ms, self.max_timestamp - later.min_timestamp
@@ -196,8 +196,8 @@ class Statistics:
             setattr(self, name, of(known) if known else None)
 
     def of_all(self) -> Statistics:
-        """Of a sample, what it says of all; otherwise itself. Offsets, times and producers are
-        those that were seen."""
+        """The estimate for everything from a sample; itself if it is not one. Offsets, times and
+        producers are only the ones in the sample."""
         if self.of_bytes is None:
             return self
         by = self.of_bytes / self.bytes if self.bytes else 0.0
@@ -215,12 +215,13 @@ class Statistics:
             setattr(made, name, round(by * getattr(self, name)))
         made.record_buckets = np.rint(by * self.record_buckets).astype(np.int64)
         made.byte_buckets = np.rint(by * self.byte_buckets).astype(np.int64)
-        made.span = 0  # what is between the slices is not known
+        made.span = 0  # the offsets between the slices are unknown
         made.sample_error = self._error()
         return made
 
     def _error(self) -> float | None:
-        """By which part the records of all may be wrong: that of a ratio of two sums."""
+        """The relative error of the estimated records: the error of a ratio estimate. None if
+        unknown."""
         part = self.bytes / self.of_bytes if self.of_bytes else 1.0
         if part >= 1:
             return 0.0
@@ -233,7 +234,7 @@ class Statistics:
         return round(float(SURE * spread / self.records), 4)
 
     def _add_errors(self, later: Statistics) -> None:
-        """Those of samples that were taken apart, whose records are summed already."""
+        """Add the errors of separate samples, whose records are already summed."""
         if later.sampled_bytes is None:
             return
         if self.sampled_bytes is None:
@@ -248,56 +249,56 @@ class Statistics:
 
     @property
     def is_known(self) -> bool:
-        """Whether a sample has looked at any of it, where there is anything."""
+        """Whether a sample has read any bytes, if there are any."""
         if self.of_bytes is not None:
             return self.bytes > 0 or self.of_bytes == 0
         return self.sampled_bytes != 0 or self.bytes == 0
 
-    # Under the names of the JSON contract, as what is above.
+    # Names of the JSON contract, like the fields above.
 
     @property
     def producers(self) -> int:
-        """How many producers have an id."""
+        """The number of producer ids."""
         return len(self.producer_ids)
 
     @property
     def records_per_batch(self) -> float | None:
-        """Records of a batch, on average."""
+        """Average records per batch."""
         return _per(self.records, self.batches, 2)
 
     @property
     def bytes_per_batch(self) -> float | None:
-        """Bytes of a batch, on average."""
+        """Average bytes per batch."""
         return _per(self.in_batches, self.batches, 2)
 
     @property
     def bytes_per_record(self) -> float | None:
-        """Bytes of a record as stored, on average."""
+        """Average stored bytes per record."""
         return _per(self.in_batches, self.records, 2)
 
     @property
     def offset_density(self) -> float | None:
-        """Which part of the offsets between the first and the last of each log has a record."""
+        """The fraction of offsets with a record, from the first to the last of each log."""
         return None if self.hidden else _per(self.records, self.span, 4)
 
     @property
     def compression_ratio(self) -> float | None:
-        """How many bytes of records one stored byte of compressed batches holds."""
+        """Decompressed bytes per stored byte, for the records of compressed batches."""
         return self.unpacked / self.packed if self.packed and self.unpacked else None
 
     @property
     def records_histogram(self) -> list[list[int]]:
-        """Batches by their records: the largest value of a bucket, and how many are in it."""
+        """Batches by number of records: each bucket's largest value and its batches."""
         return _filled(self.record_buckets)
 
     @property
     def bytes_histogram(self) -> list[list[int]]:
-        """Batches by their bytes: the largest value of a bucket, and how many are in it."""
+        """Batches by size in bytes: each bucket's largest value and its batches."""
         return _filled(self.byte_buckets)
 
 
 def codec_name(number: int) -> str:
-    """The name of a codec, or words for a number that is none's."""
+    """The name of a codec; `codec N` for an unknown number."""
     return CODECS[number] if number < len(CODECS) else f"codec {number}"
 
 
@@ -306,7 +307,7 @@ def _per(number: int, of: int, digits: int) -> float | None:
 
 
 def _counted(values: IntArray) -> Iterator[tuple[int, int]]:
-    """Each value, and how often it is there."""
+    """Each value and its count."""
     numbers, each = np.unique(values, return_counts=True)
     yield from zip(numbers.tolist(), each.tolist(), strict=True)
 
@@ -317,14 +318,14 @@ def _of_producers(block: Block) -> IntArray:
 
 
 def _buckets(values: IntArray) -> IntArray:
-    """How many values are in each bucket: 0, 1, 2, 3–4, 5–8, …"""
+    """Counts of values per bucket: 0, 1, 2, 3–4, 5–8, …"""
     places = np.ceil(np.log2(np.maximum(values, 1))).astype(np.int64) + (values > 0)
     found: IntArray = np.bincount(places.clip(0, BUCKETS - 1), minlength=BUCKETS)
     return found
 
 
 def _filled(counts: IntArray) -> list[list[int]]:
-    """The largest value of each bucket that is not empty, and how many are in it."""
+    """The largest value and the count of each bucket that is not empty."""
     return [
         [0 if place == 0 else 1 << (place - 1), int(counts[place])]
         for place in np.flatnonzero(counts).tolist()

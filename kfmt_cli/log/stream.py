@@ -1,4 +1,4 @@
-"""The records of logs one by one, for what replays a topic: plain objects, in offset order."""
+"""The records of logs one by one, for replaying a topic: plain objects in offset order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Record:
     key: bytes | None
     value: bytes | None
     control: int | None = None
-    """The type of a control record, None of any other."""
+    """The type of a control record, None for any other."""
     producer_id: int | None = None
     """None unless it is part of a transaction."""
 
@@ -30,7 +30,7 @@ _NAMES = ("offset", "key", "key_size", "value", "value_size", "control", "contro
 
 
 def stream(log: OpenLog, limit: Limit) -> Iterator[Record | Finding]:
-    """The records of a log and what is wrong with it; those of damaged batches are left out."""
+    """The records and findings of a log; records of damaged batches are skipped."""
     for block in log.blocks:
         yield from block.findings
         for run in runs(block):

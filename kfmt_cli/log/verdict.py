@@ -1,4 +1,4 @@
-"""What is said of a place in a log where there is no undamaged batch."""
+"""Verdicts on positions in a log without an undamaged batch."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS, Candidate
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """end: where reading continues. intact: the bytes up to there are a batch but for its length or
-    magic. plausible: the place looked like a batch of Kafka's."""
+    """end: where reading continues. intact: the bytes up to there are a batch except for its length
+    or magic. plausible: the position looked like a Kafka batch."""
 
     finding: Finding
     end: int
@@ -22,13 +22,13 @@ class Verdict:
 
 
 class Verdicts:
-    """Puts findings into words, for one file."""
+    """Makes the findings for one file."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def wrong_length(self, header: Candidate, code: Code, end: int, intact: bool) -> Verdict:
-        """The length leads astray; intact: up to `end` the checksum is right."""
+        """The verdict on a wrong length. intact: the checksum matches up to `end`."""
         found = f"the batch at byte {header.position} declares a length of {header.length} bytes"
         if intact:
             expected = end - header.position - LOG_OVERHEAD

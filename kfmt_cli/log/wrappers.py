@@ -1,8 +1,8 @@
-"""Messages of magic 0 and 1: loose ones, and those inside compressed wrappers.
+"""Messages of magic 0 and 1, loose or inside compressed wrappers.
 
 Follows `org.apache.kafka.common.record.AbstractLegacyRecordBatch`: a wrapper's value is a
-compressed message set. Inside a wrapper of magic 0 offsets are absolute; inside one of magic 1 they
-are relative and end at the wrapper's offset, with gaps where compaction has been.
+compressed message set. Inside a wrapper of magic 0 offsets are absolute. Inside one of magic 1 they
+are relative and end at the wrapper's offset, with gaps left by compaction.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAGIC_AT = HEADER_UP_TO_MAGIC - 1
 
 
 class MessageTable(Table):
-    """Messages as they are stored. batch: the row of the wrapper that each one was in."""
+    """Messages as stored. batch: the row of each message's batch or wrapper."""
 
     __slots__ = ()
 
@@ -55,7 +55,7 @@ MESSAGE_COLUMNS = columns_of(MessageTable)
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A message that the kernel could not read: which one, and where it is in its buffer."""
+    """A message that the kernel could not read, and its place in the buffer."""
 
     message: int
     start: int
@@ -64,12 +64,12 @@ class Failure:
 
 
 def read_messages(block: Block, limit: Limit) -> Records:
-    """The messages of a block of magic 0 and 1, those of wrappers in their place."""
+    """The messages of a block of magic 0 and 1; wrappers are replaced by their messages."""
     batches = block.batches
     findings: list[Finding] = []
     data = block.data
     outer, failures = _decode(data, batches.start, batches.end)
-    # The file's byte that would be byte 0 of the data; a mended batch is at the data's end.
+    # The position in the file of the data's byte 0; a fixed batch is at the data's end.
     front = batches.position - batches.start
     for failure in failures:
         origin = Origin(block.name, int(front[failure.message]))
@@ -94,7 +94,7 @@ def read_messages(block: Block, limit: Limit) -> Records:
 
 
 def _decode(data: bytes, starts: IntArray, ends: IntArray) -> tuple[MessageTable, list[Failure]]:
-    """The messages at starts..ends; `batch` counts them. Those that fail are left out."""
+    """Decode the messages at starts..ends, numbered in `batch`, without the ones that fail."""
     tables: list[MessageTable] = []
     failures: list[Failure] = []
     magics = np.frombuffer(data, np.uint8)[starts + MAGIC_AT] if len(starts) else starts
@@ -123,7 +123,7 @@ def _decode(data: bytes, starts: IntArray, ends: IntArray) -> tuple[MessageTable
 
 
 def _rows(messages: MessageTable, batches: BatchTable, shift: int) -> RecordTable:
-    """Messages as records; their bytes are `shift` further in the data."""
+    """Messages as records; their bytes are `shift` further on in the data."""
     rows = RecordTable.empty(RECORD_COLUMNS, len(messages))
     for name in ("offset", "timestamp", "has_timestamp", "key_size", "value_size"):
         rows[name] = messages[name]
@@ -137,7 +137,7 @@ def _rows(messages: MessageTable, batches: BatchTable, shift: int) -> RecordTabl
 def _unwrap(
     block: Block, wrappers: MessageTable, limit: Limit, findings: list[Finding]
 ) -> tuple[bytes, MessageTable]:
-    """The messages inside wrappers, their `batch` being the wrapper's, offsets absolute."""
+    """The messages inside wrappers, with the wrapper's `batch` and absolute offsets."""
     batches = block.batches
     sets: list[bytes] = []
     for i, start, size in zip(
@@ -178,7 +178,7 @@ def _unwrap(
 
 
 def _stops(block: Block, wrapper_of: IntArray, regions: IntArray) -> Iterator[Finding]:
-    """Message sets that do not end with a message."""
+    """Findings for message sets that do not end with a message."""
     reasons = regions[3]
     for i in np.flatnonzero(reasons != scan.WALKS["END"]).tolist():
         left = int(regions[1, i] - regions[2, i])
@@ -192,7 +192,7 @@ def _stops(block: Block, wrapper_of: IntArray, regions: IntArray) -> Iterator[Fi
 def _check_inner(
     block: Block, data: bytes, inner: MessageTable, ends: IntArray
 ) -> Iterator[Finding]:
-    """Checksums of the messages inside wrappers; none may be compressed again."""
+    """Check the checksums of messages inside wrappers, and that none is itself compressed."""
     first = np.where(inner.has_timestamp == 1, CHECKED_FROM[1], CHECKED_FROM[0])
     computed = crc_of_regions(CRC32, data, inner.at + first, ends, False)
     for row in np.flatnonzero(computed != inner.crc).tolist():
@@ -217,7 +217,7 @@ def _check_inner(
 
 
 def _place(block: Block, inner: MessageTable) -> Iterator[Finding]:
-    """Turn stored inner offsets and timestamps into those that a consumer sees."""
+    """Turn stored inner offsets and timestamps into the ones that a consumer sees."""
     batches = block.batches
     if not len(inner):
         return
@@ -234,7 +234,7 @@ def _place(block: Block, inner: MessageTable) -> Iterator[Finding]:
     batches.has_base_offset[owner] = 1
     append_time = (batches.timestamp_type[wrapper] == 1) & (inner.has_timestamp == 1)
     inner.timestamp = np.where(append_time, batches.max_timestamp[wrapper], inner.timestamp)
-    # A wrapper of magic 1 with offset 0 is taken as it is (librdkafka wrote such ones).
+    # A wrapper of magic 1 with offset 0 is left as it is (librdkafka wrote such wrappers).
     wrong = np.where(relative, shift < 0, outer != last_inner)
     for i in np.flatnonzero(wrong).tolist():
         yield batch_finding(
@@ -250,7 +250,7 @@ def _place(block: Block, inner: MessageTable) -> Iterator[Finding]:
 def _explain(
     block: Block, i: int, data: bytes, failure: Failure, origin: Origin, name: str
 ) -> Finding:
-    """Why a message could not be read; `failure` says where it is in `data`."""
+    """The finding for a message that could not be read. failure: where it is in `data`."""
     layout = MESSAGES[failure.magic]
     if origin.decompressed:
         bytes_, at = data[failure.start : failure.end], 0

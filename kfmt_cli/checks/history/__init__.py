@@ -1,1 +1,1 @@
-"""Checks of what the batches of a partition tell over time: producers, transactions, leaders."""
+"""Checks of a partition's history in its batches: producers, transactions, leaders."""

@@ -1,4 +1,4 @@
-"""The offsets in the checkpoints of a log directory against its logs."""
+"""Compare the offsets in a log directory's checkpoints with its logs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from kfmt_cli.disk.tree import Folder
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.finding import Finding
 
-_NAMED = 3  # partitions without a directory that are named
+_NAMED = 3  # partitions without a directory that a finding names
 
 
 class CheckpointOffsets(CheckpointCheck):
-    """No offset in a checkpoint is above the end of its log, and each has its partition."""
+    """No checkpoint offset is above its log end offset, and each has its partition."""
 
     codes = (
         codes.LOG_START_ABOVE_END,

@@ -1,4 +1,4 @@
-"""What a log tells of producers and leaders, in a few rows: of a log at a time, in any process."""
+"""A log's history of producers and leaders, in a few rows: one log at a time, in any process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SEQUENCE = (
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A batch of a producer that has sequence numbers."""
+    """A producer's batch with sequence numbers."""
 
     producer_id: int
     epoch: int
@@ -34,17 +34,17 @@ class Numbered:
     offset: int
     position: int
     holes: int
-    """Offsets that were missing in the log up to its end, or were in no record."""
+    """Offsets without a record in the log, up to the end of this batch."""
 
 
 @dataclass(slots=True)
 class History:
-    """A log's."""
+    """The history of a log."""
 
     file: str
     base: int
     epochs: list[tuple[int, int]] = field(default_factory=list)
-    """Each leader epoch with its first offset, as they come."""
+    """Each leader epoch with its first offset, in log order."""
     firsts: dict[int, Numbered] = field(default_factory=dict)
     """The first numbered batch of each producer."""
     lasts: dict[int, Numbered] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class History:
     events: list[Event] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     holes: int = 0
-    """In all."""
+    """Offsets without a record, in total."""
     start: int | None = None
     end: int | None = None
     """The offset after its last batch."""
@@ -60,11 +60,11 @@ class History:
 
     @property
     def has_transactions(self) -> bool:
-        """Whether some batch belongs to a transaction, or ends one."""
+        """Whether any batch belongs to a transaction or ends one."""
         return any(event.control_type is not None or event.transactional for event in self.events)
 
     def take(self, block: Block) -> None:
-        """The next block of the log."""
+        """Add the next block of the log."""
         batches = block.batches
         sane = (batches.crc_valid == 1) & (batches.is_v2 == 1)
         sane &= batches.last_offset >= batches.base_offset
@@ -114,7 +114,7 @@ class History:
         gaps = holes[order]
         ids = columns["producer_id"]
         edges = np.flatnonzero(np.diff(ids, prepend=ids[0] - 1, append=ids[-1] + 1))
-        # Pairs that follow on each other as they should are not looked at one by one.
+        # Only pairs with an unexpected epoch or sequence are compared one by one.
         same = np.diff(ids) == 0
         wanted = (columns["last_sequence"][:-1] + 1) & MAX_SEQUENCE
         epochs = np.diff(columns["producer_epoch"])
@@ -137,7 +137,7 @@ class History:
             self.lasts[one.producer_id] = at(end - 1)
 
     def _events(self, block: Block, chosen: IntArray, data: IntArray) -> None:
-        """What changes the state of producers; of plain batches only each producer's last."""
+        """Add what changes producer state; of plain batches, only each producer's last."""
         batches = block.batches
         keep = np.zeros(len(batches), np.bool_)
         told = batches.transactional[chosen] == 1
@@ -152,7 +152,7 @@ class History:
 
 
 def compare(file: str, one: Numbered, other: Numbered, holes: int) -> Iterator[Finding]:
-    """What is wrong between a producer's batch and its next one."""
+    """Findings about a producer's batch and its next one."""
     named = f"producer {other.producer_id}"
     code, words = None, ""
     if other.epoch < one.epoch:
@@ -165,13 +165,13 @@ def compare(file: str, one: Numbered, other: Numbered, holes: int) -> Iterator[F
             f"{named}: sequence {other.first} follows {one.first}–{one.last} at offset {one.offset}"
         )
         if holes and not repeated:
-            return  # compaction took what was between them
+            return  # compaction removed the records between them
     if code is not None:
         yield Finding(file, code, other.position, words, offset=other.offset)
 
 
 def histories(pack: Pack) -> list[History | None]:
-    """The history of each good log of a pack; None of any other."""
+    """The history of each good log of a pack; None for any other."""
     plain = _plain(pack.batches, pack.owner, len(pack.files))
     found: list[History | None] = []
     for i, (first, end) in enumerate(pack.bounds()):
@@ -188,7 +188,7 @@ def histories(pack: Pack) -> list[History | None]:
 
 
 def _plain(batches: BatchTable, owner: IntArray, n: int) -> BoolArray:
-    """Logs without producer ids and with one leader epoch."""
+    """Which logs have no producer ids and only one leader epoch."""
     plain = np.ones(n, np.bool_)
     plain[owner[batches.producer_id >= 0]] = False
     epochs = batches.partition_leader_epoch

@@ -1,4 +1,4 @@
-"""Offsets that are gone before any start, as other files of a partition prove."""
+"""Offsets already lost before the next start, as other files of a partition prove."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kfmt_cli.findings.finding import Finding
 
 
 class LostOffsets(OffsetsCheck):
-    """No offset from the log start on is gone before any start."""
+    """No offset from the log start offset onward is already lost."""
 
     codes = (codes.OFFSETS_LOST,)
 
@@ -25,7 +25,7 @@ class LostOffsets(OffsetsCheck):
 
 
 def already_lost(known: Witnesses) -> Iterator[tuple[int, int, str]]:
-    """Ranges of offsets from the log start on that are gone, each with what proves it."""
+    """Ranges of lost offsets from the log start offset onward, each with its proof as text."""
     for first, last, words in _lost(known):
         if last >= known.log_start:
             yield max(first, known.log_start), last, words
@@ -59,7 +59,7 @@ def _lost(known: Witnesses) -> Iterator[tuple[int, int, str]]:
 
 
 def _after_end(known: Witnesses, bases: list[int]) -> Iterator[tuple[int, int, str]]:
-    """Offsets after the log's end that a checkpoint or a snapshot proves."""
+    """The offsets from the log end offset onward that a checkpoint or snapshot proves lost."""
     if not bases or bases[-1] not in known.extents or bases[-1] in known.damaged:
         return
     end = known.extents[bases[-1]][1]

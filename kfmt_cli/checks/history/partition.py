@@ -1,4 +1,4 @@
-"""The logs of a partition together, in order: what one tells of another, and of files next to them.
+"""Check the logs of a partition in order, against each other and the files next to them.
 
 Source: `org.apache.kafka.storage.internals.log.ProducerStateManager`, `ProducerAppendInfo`,
 `org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache`.
@@ -19,7 +19,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.finding import Finding
 
-# What a snapshot says of a producer that follows from the log alone.
+# Fields of a producer in a snapshot that follow from the log alone.
 _COMPARED = ("producer_epoch", "last_sequence", "last_offset", "current_txn_first_offset")
 
 
@@ -48,7 +48,7 @@ class PartitionHistory(HistoryCheck):
         self._newest = -1
 
     def take(self, history: History) -> Iterator[Finding]:
-        """The next log; what is wrong with it."""
+        """Add the next log; yields its findings."""
         yield from history.findings
         yield from self._snapshot(history.base)
         yield from self._sequences(history)
@@ -67,7 +67,7 @@ class PartitionHistory(HistoryCheck):
                 self._lasts = replace(history, lasts=lasts, epochs=history.epochs or before.epochs)
 
     def finish(self) -> Iterator[Finding]:
-        """What is wrong at the end, when every log was taken."""
+        """Findings after the last log."""
         yield from self._snapshot(self._producers.end)
         for file, event in self._begun.values():
             age = self._newest - event.timestamp
@@ -81,7 +81,7 @@ class PartitionHistory(HistoryCheck):
             yield Finding(file, code, event.position, words, offset=event.base_offset)
 
     def _sequences(self, history: History) -> Iterator[Finding]:
-        """Between the last batch of a producer in the logs before and its first in this one."""
+        """Compare each producer's last batch in the earlier logs with its first in this one."""
         if self._lasts is None:
             return
         seam = (history.start or 0) - (self._lasts.end or 0)
@@ -92,7 +92,7 @@ class PartitionHistory(HistoryCheck):
                 yield from compare(history.file, before, first, holes)
 
     def _leaders(self, history: History) -> Iterator[Finding]:
-        """Leader epochs, relative to each other and in the checkpoint."""
+        """Compare leader epochs with each other and with the checkpoint."""
         before = self._lasts.epochs[-1][0] if self._lasts and self._lasts.epochs else -1
         for epoch, offset in history.epochs:
             if epoch < before:
@@ -100,7 +100,7 @@ class PartitionHistory(HistoryCheck):
                 yield Finding(history.file, codes.LEADER_EPOCH_BACK, None, words, offset=offset)
             before = epoch
             if self._epochs is None or offset < self._log_start:
-                continue  # a broker forgets the epochs of deleted records
+                continue  # a broker drops the epochs of deleted records
             row = bisect_right(self._starts, offset) - 1
             known = self._epochs[row][0] if row >= 0 else None
             if known != epoch:
@@ -139,7 +139,7 @@ class PartitionHistory(HistoryCheck):
         self._producers.apply(event)
 
     def _snapshot(self, offset: int) -> Iterator[Finding]:
-        """The snapshot of what was taken so far, against it."""
+        """Compare the snapshot at an offset, if any, with the logs so far."""
         file = self._snapshots.pop(offset, None)
         if file is None or self._has_holes or self._producers.end != offset:
             return

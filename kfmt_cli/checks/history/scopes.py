@@ -1,4 +1,4 @@
-"""What checks of a partition's history, of checkpoints and of starts are."""
+"""Base classes of checks of a partition's history, of checkpoints and of starts."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from kfmt_cli.disk.tree import Folder
 from kfmt_cli.findings.finding import Finding
 
 Extents = Mapping[int, tuple[int, int]]
-"""The first offset and the end of each log of a partition, by base offset."""
+"""The first offset and the end offset of each log of a partition, by base offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryFiles:
-    """What lies next to the logs of a partition."""
+    """The files next to the logs of a partition."""
 
     epochs: list[tuple[int, int]] | None = None
-    """Epoch and start offset in leader-epoch-checkpoint, None without the file."""
+    """Epochs and start offsets in leader-epoch-checkpoint, None without the file."""
     snapshots: Mapping[int, Input] = field(default_factory=dict)
     """The producer snapshots, by offset."""
     log_start: int = 0
@@ -30,7 +30,7 @@ class HistoryFiles:
 
 
 class HistoryCheck(Check):
-    """A rule about what the logs of a partition tell, taken in their order."""
+    """A rule about the history in the logs of a partition, in order."""
 
     scope = Scope.HISTORY
 
@@ -38,31 +38,31 @@ class HistoryCheck(Check):
         self.files = files
 
     def take(self, history: History) -> Iterable[Finding]:
-        """The next log; what is wrong with it."""
+        """Add the next log; returns its findings."""
         raise NotImplementedError
 
     def finish(self) -> Iterable[Finding]:
-        """What is wrong at the end, when every log was taken."""
+        """Findings after the last log."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Witnesses:
-    """What tells of a partition's offsets."""
+    """Evidence of a partition's offsets."""
 
     name: str
-    """The partition as it is shown."""
+    """The partition, as displayed."""
     folder: Folder
     extents: Extents
     told: Mapping[str, int]
-    """The partition's offset in checkpoints that are never above a log's end."""
+    """The partition's offset in each checkpoint that is never above the log end offset."""
     log_start: int
     """The log start offset."""
     is_compacted: bool | None
-    """None where that is not known."""
+    """None if unknown."""
     damaged: frozenset[int] = frozenset()
-    """Base offsets of logs with damage other than an end that is missing, or zeros: their batches
-    are there."""
+    """Base offsets of logs with damage other than a missing end or zeros: their batches are
+    there."""
 
 
 class OffsetsCheck(Check):
@@ -71,7 +71,7 @@ class OffsetsCheck(Check):
     scope = Scope.OFFSETS
 
     def look(self, known: Witnesses) -> Iterable[Finding]:
-        """What is wrong with a partition."""
+        """Findings about a partition."""
         raise NotImplementedError
 
 
@@ -86,15 +86,15 @@ class CheckpointCheck(Check):
         directory: LogDirectory,
         partitions: Mapping[tuple[str | None, int | None], Extents],
     ) -> Iterable[Finding]:
-        """What is wrong with a log directory."""
+        """Findings about a log directory."""
         raise NotImplementedError
 
 
 class StartCheck(Check):
-    """A rule about a start that was foretold."""
+    """A rule about a predicted start."""
 
     scope = Scope.STARTS
 
     def look(self, start: Start, found: Iterable[Finding]) -> Iterable[Finding]:
-        """What is to be said of a start. found: what is wrong with the partition's files."""
+        """Findings about a start. found: the findings about the partition's files."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Starts that fail, where nothing else says why."""
+"""Partitions set aside and failing starts that no other finding explains."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kfmt_cli.findings.finding import Finding, Severity
 
 
 class SetAside(StartCheck):
-    """A broker serves what is there."""
+    """A broker serves the partition."""
 
     codes = (codes.PARTITION_SET_ASIDE,)
 
@@ -22,7 +22,7 @@ class SetAside(StartCheck):
 
 
 class FailingStarts(StartCheck):
-    """A broker starts with what is there; an error that was found says why not."""
+    """A broker starts with these files, unless a finding of severity error explains why not."""
 
     codes = (codes.START_FAILS, codes.PARTITION_TWICE)
 

@@ -1,4 +1,4 @@
-"""index-check: the indexes of a segment against its log; the rules are in `rules.py`."""
+"""index-check: compare the indexes of a segment with its log; the rules are in `rules.py`."""
 
 from __future__ import annotations
 
@@ -28,40 +28,40 @@ INDEX_RESULT = ResultType(
     ("index", "indexes"),
     "--wide",
 )
-# What has a line without being an index, as the summary calls it.
+# Names in the summary for lines that are not an index.
 MISSING, DAMAGED_LOG = "missing", "damaged_logs"
 
 
 @dataclass(slots=True)
 class IndexReading:
-    """A log that is read for the indexes next to it, block by block."""
+    """A log read block by block for its indexes."""
 
     segment: Segment
     rows: dict[Kind, Contents]
     facts: IndexFacts
     damaged: bool = False
-    """It is."""
+    """Whether the log is damaged."""
 
     def take(self, block: Block) -> None:
-        """The next block of the log, with what is wrong with its headers."""
+        """Add the next block of the log, with the findings about its headers."""
         self.damaged |= bool(block.findings)
         self.facts.take(block)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexChecker:
-    """How to check."""
+    """How to check indexes."""
 
     limit: Limit
     interval: int = INDEX_INTERVAL_BYTES
     """`index.interval.bytes`, for the notes on sparse stretches."""
     most_findings: int = MOST_FINDINGS
-    """Findings of one kind in one file that are held; all are counted."""
+    """Findings kept per code and file; all are counted."""
 
     def check(self, segment: Segment, advance: Callable[[int], None]) -> Iterator[Result]:
-        """What came of each index, and of the log where it is damaged; raises InputError.
+        """The result for each index, and for the log if it is damaged; raises InputError.
 
-        advance: is told how many bytes of the log more were read.
+        advance: called with the number of bytes of each block of the log.
         """
         reading = self.begin(segment)
         if segment.log is None:
@@ -95,7 +95,7 @@ class IndexChecker:
         return IndexReading(segment, rows, facts)
 
     def results(self, reading: IndexReading, log_size: int) -> Iterator[Result]:
-        """What came of each index, when all blocks of the log were taken."""
+        """The result for each index, after the last block of the log."""
         segment, rows, facts = reading.segment, reading.rows, reading.facts
         assert segment.log is not None
         facts.finish(log_size)
@@ -108,7 +108,7 @@ class IndexChecker:
                 yield self._absent(segment.log, kind, code, facts)
 
     def healthy(self, segment: Segment, known: list[tuple[Kind, int, int]]) -> Iterator[Result]:
-        """What came of the indexes of a segment in which nothing is odd."""
+        """The results for the indexes of a healthy segment."""
         for kind, size, entries in known:
             if kind in segment.wanted:
                 name = segment.indexes[kind].name
@@ -119,7 +119,7 @@ class IndexChecker:
         return Result(INDEX_RESULT, name, kind, dict(numbers), findings=findings, aside=aside)
 
     def _result(self, file: Input, rows: Contents, found: Iterable[Finding]) -> Result:
-        """What came of an index, with its findings in the order of the file."""
+        """The result for an index, with its findings in file order."""
         n = len(rows.table)
         result = self._new(file.name, file.kind.name, bytes=rows.size, entries=n)
         result.take(found)
@@ -127,7 +127,7 @@ class IndexChecker:
         return result
 
     def _absent(self, log: Input, kind: Kind, code: Code, facts: IndexFacts) -> Result:
-        """What is said of an index that is not there, under the name that it would have."""
+        """The result for a missing index, under the name that it would have."""
         name = sibling_name(log.name, kind)
         words, offset = "missing", None
         if kind is TRANSACTION_INDEX:
@@ -143,7 +143,7 @@ class IndexChecker:
 
 
 def _missing(segment: Segment, kind: Kind, facts: IndexFacts, damaged: bool) -> Code | None:
-    """The finding for an index that is not there, None where none has to be."""
+    """The code for a missing index; None if none is needed."""
     assert segment.log is not None
     if kind is TRANSACTION_INDEX:
         return codes.TRANSACTION_INDEX_MISSING if facts.aborted and not damaged else None
@@ -161,7 +161,7 @@ def _missing(segment: Segment, kind: Kind, facts: IndexFacts, damaged: bool) -> 
 
 
 def _alone(segment: Segment, file: Input, rows: Contents) -> Iterator[Finding]:
-    """What an index shows without its log."""
+    """Findings about an index without its log."""
     yield from rows.findings
     yield from order_findings(file, rows.table)
     if not segment.log_may_be_elsewhere:

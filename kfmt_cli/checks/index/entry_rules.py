@@ -1,9 +1,8 @@
-"""What must be true of each entry of an index: one table, for one segment and for packs of them.
+"""Rules for each entry of an index: one table, for single segments and packs.
 
-They are the rules that hold for the files of every broker version, so that no healthy index is
-accused: leaders, followers, the cleaner and recovery, and old and new brokers, each write entries
-of their own kind. Source: `org.apache.kafka.storage.internals.log.OffsetIndex`, `TimeIndex`,
-`LogSegment`.
+The rules are valid for every broker version, to avoid findings about healthy indexes: leaders,
+followers, the log cleaner, recovery, and old and new brokers all write different entries. Source:
+`org.apache.kafka.storage.internals.log.OffsetIndex`, `TimeIndex`, `LogSegment`.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.findings import indexes as codes
 from kfmt_cli.findings.finding import Code
 
-# What a log says of its indexes: of the byte that an entry points at, of the batch that holds its
-# offset or is the first after it, and of what lies where an abort marker should.
+# Facts from the log: about the byte that an entry points to, about the batch that contains its
+# offset or is the first after it, and about the record that should be an ABORT marker.
 AT_BATCH = ("starts", "at_number", "at_base", "at_last", "in_damage")
 HOLDER = ("held", "holder_position", "holder_number", "holder_max", "earlier_max", "of_record")
 MARKER = ("contradicted",)
@@ -29,8 +28,8 @@ MARKER = ("contradicted",)
 
 @dataclass(frozen=True, slots=True)
 class IndexEntries:
-    """The entries of an index, and what the log says of each. In a pack of segments, numbers of
-    the segment have one value for each entry."""
+    """The entries of an index, and facts from the log about each. In a pack, the numbers of a
+    segment are arrays with one value per entry."""
 
     table: Table
     """The rows of the index."""
@@ -47,7 +46,7 @@ class IndexEntries:
     last: int | IntArray
     """The segment's last offset."""
     damaged: bool = False
-    """The log is, so that its last offset bounds nothing."""
+    """Whether the log is damaged, so that its last offset is not a bound."""
 
     @property
     def range_words(self) -> str:
@@ -57,21 +56,21 @@ class IndexEntries:
 
 @dataclass(frozen=True, slots=True)
 class EntryRule:
-    """What must be true of an entry."""
+    """A rule for an entry."""
 
     code: Code
-    """The finding where it is not."""
+    """The code of the finding."""
     is_broken: Callable[[IndexEntries], BoolArray]
     """The entries that break it."""
     words: Callable[[IndexEntries, int], str]
-    """What is said of such an entry, by its row."""
+    """The message about such an entry, by its row."""
     found: str
     """The column that is wrong."""
     expected: str | Callable[[IndexEntries, int], str | int]
-    """What should be in it, for all entries or for one."""
+    """The expected value, for all entries or for one."""
 
     def expected_of(self, entries: IndexEntries, i: int) -> str | int:
-        """What should be in an entry."""
+        """The expected value of an entry."""
         return self.expected if isinstance(self.expected, str) else self.expected(entries, i)
 
 
@@ -101,13 +100,13 @@ def _outside_words(entries: IndexEntries, i: int) -> str:
 
 
 def _in_segment(code: Code) -> EntryRule:
-    """The offset of an entry is one of the segment's."""
+    """The rule that an entry's offset is in the segment."""
     return EntryRule(
         code, _out_of_segment, _outside_words, "offset", lambda entries, _: entries.range_words
     )
 
 
-# In the order in which they are asked: an entry that breaks one is not told of the later ones.
+# In order of application: an entry that breaks one rule has no findings for later ones.
 RULES: dict[Kind, tuple[EntryRule, ...]] = {
     OFFSET_INDEX: (
         EntryRule(
@@ -205,15 +204,15 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class OrderRule:
-    """How entries follow one another."""
+    """The order of entries."""
 
     code: Code
-    """The finding for an entry that does not come after the one before it."""
+    """The code for an entry that does not come after the previous entry."""
     steps: dict[str, int]
-    """The columns that increase, and by how much at least."""
+    """The columns that increase, and the smallest step of each."""
 
     def is_broken(self, table: Table) -> BoolArray:
-        """The entries after the first that do not come after the one before them."""
+        """Which entries, from the second onward, do not come after the previous entry."""
         wrong = np.zeros(max(len(table) - 1, 0), np.bool_)
         for name, least in self.steps.items():
             wrong |= np.diff(table[name]) < least
@@ -228,13 +227,13 @@ ORDER = {
 
 
 def is_further_on(entries: IndexEntries) -> BoolArray:
-    """Entries whose offset comes after the batch that they point at."""
+    """Which entries have an offset after the batch that they point to."""
     further: BoolArray = entries.table["offset"] > entries.at["at_last"]
     return further
 
 
 def is_sparse(lengths: IntArray, interval: int, largest_batch: int | IntArray) -> BoolArray:
-    """Stretches without an entry that even the largest batch does not explain, in bytes."""
+    """Which gaps between entries, in bytes, even the largest batch does not explain."""
     sparse: BoolArray = lengths > interval + largest_batch
     return sparse
 

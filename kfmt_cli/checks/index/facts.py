@@ -1,4 +1,4 @@
-"""What a log says about the entries of its indexes, gathered in one pass over its batches."""
+"""Facts from a log about the entries of its indexes, gathered in one pass over its batches."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ ABORT = CONTROL_TYPES.index("ABORT")
 
 
 class IndexFacts:
-    """Looks up, block by block, the batches that entries point at and those that hold them.
+    """Looks up, block by block, the batches that entries point to and that contain their offsets.
 
-    position_entries, offset_entries, marker_entries: rows with a `log_position`, an `offset` (and
-    a `timestamp`), a `last_offset` and `producer_id`. After the last block, `at`, `holders` and
-    `markers` say for each of them what was found; `aborted` are the transactions (producer, first
-    offset, marker) that the segment holds whole.
+    positions, offsets, markers: entries with a `log_position`, with an `offset` (and a
+    `timestamp`), and with a `last_offset` and `producer_id`. After the last block, `at`, `holders`
+    and `markers` have the facts about each of them. `aborted`: the aborted transactions (producer,
+    first offset, marker) that are completely in the segment.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class IndexFacts:
             if positions is None
             else positions["log_position"][self._by_position]
         )
-        # Stretches between the positions in their order, before the first and after the last.
+        # Gaps between the sorted positions, before the first and after the last.
         self.stretch_in_damage = np.zeros(len(self._by_position) + 1, np.bool_)
         self._by_marker = _sorted(markers, "last_offset")
         self._marker_entries = markers
@@ -57,7 +57,7 @@ class IndexFacts:
         self.has_v2 = False
 
     def take(self, block: Block) -> None:
-        """Go through the batches of the next block."""
+        """Add the batches of the next block."""
         batches = block.batches
         if not len(batches):
             return
@@ -82,7 +82,7 @@ class IndexFacts:
         self.end = int(batches.position[-1] + batches.size[-1])
 
     def finish(self, log_size: int) -> None:
-        """Mark the entries that point after the last batch, into what is left of the log."""
+        """Mark the entries that point into the rest of the log after the last batch."""
         self._mark_damage(self.end, log_size)
 
     def _mark_damage(self, start: int, end: int) -> None:
@@ -91,14 +91,14 @@ class IndexFacts:
             self.at.data[self.at.names["in_damage"], self._by_position[first:after]] = 1
 
     def _mark_stretches(self, start: int, end: int) -> None:
-        """Mark the stretches that have some of these damaged bytes in them."""
+        """Mark the gaps that contain some of these damaged bytes."""
         first = np.searchsorted(self._wanted, start, side="right")
         self.stretch_in_damage[first : np.searchsorted(self._wanted, end) + 1] = True
 
     def stretches(self) -> IntArray:
-        """The bytes between batches that entries point at, without stretches that are damaged.
+        """The gaps in bytes between the batches that entries point to, without damaged gaps.
 
-        The first begins with the log, the last ends with its last batch.
+        The first begins at the start of the log, the last ends with its last batch.
         """
         inside = self._wanted.clip(0, self.end)
         lengths = np.diff(inside, prepend=0, append=self.end)
@@ -106,7 +106,7 @@ class IndexFacts:
         return whole
 
     def _take_positions(self, block: Block) -> None:
-        """The batches that entries point at."""
+        """Look up the batches that entries point to, and mark damage."""
         batches = block.batches
         starts = batches.position
         ends = starts + batches.size
@@ -139,13 +139,13 @@ class IndexFacts:
         holders: Table,
         columns: tuple[IntArray, IntArray, IntArray],
     ) -> None:
-        """The batches that hold the entries' offsets, or are the first after them."""
+        """Look up the batches that contain the entries' offsets, or are the first after them."""
         batches = block.batches
         last, times, earlier = columns
         offsets = entries["offset"][chosen]
         batch = np.searchsorted(last, offsets)
         held = batches.base_offset[batch] <= offsets
-        # Of a wrapper only the last offset is known before it is decompressed.
+        # Before decompression, only a wrapper's last offset is known.
         inside = batches.has_base_offset[batch] == 0
         for i in np.unique(batch[inside]).tolist():
             self._base(block, i)
@@ -168,7 +168,7 @@ class IndexFacts:
             holders.put("of_record", chosen[here], found)
 
     def _take_markers(self, block: Block) -> None:
-        """Aborted transactions whose last offset holds something else than their marker."""
+        """Mark entries for aborted transactions whose last offset is not their ABORT marker."""
         batches = block.batches
         if not batches.transactional.any():
             return
@@ -183,7 +183,7 @@ class IndexFacts:
         offsets = wanted[first:after]
         batch = np.searchsorted(np.maximum.accumulate(batches.last_offset), offsets)
         there = batches.base_offset[batch] <= offsets
-        # Compaction empties markers, or removes them, and leaves the index as it is.
+        # Compaction empties or removes markers, and leaves the index unchanged.
         emptied = (batches.control[batch] == 1) & (batches.records_count[batch] == 0)
         fits = batches.control_type[batch] == ABORT
         fits &= batches.producer_id[batch] == self._marker_entries["producer_id"][chosen]
@@ -191,7 +191,7 @@ class IndexFacts:
 
     def _follow_transactions(self, batches: BatchTable) -> None:
         """Note the transactions that begin and are aborted in this segment."""
-        # Of a batch that compaction emptied, nothing can be read that was aborted.
+        # A batch that compaction emptied has no aborted records to read.
         holding = (batches.control == 1) | (batches.records_count != 0)
         chosen = batches.select((batches.transactional == 1) & holding)
         names = ("producer_id", "control", "control_type", "base_offset")
@@ -206,7 +206,7 @@ class IndexFacts:
                 self.aborted.append((producer, first, offset))
 
     def _base(self, block: Block, i: int) -> int:
-        """The first offset of a batch; a wrapper's inside it."""
+        """The first offset of a batch; for a wrapper, its first message's."""
         batches = block.batches
         if not batches.has_base_offset[i]:
             rows = self._records(block, i).rows
@@ -221,7 +221,7 @@ class IndexFacts:
 
 
 def _sorted(table: Table | None, name: str) -> IntArray:
-    """The rows in the order of a column."""
+    """Row numbers sorted by a column."""
     if table is None:
         return np.zeros(0, np.int64)
     return np.argsort(table[name], kind="stable")

@@ -1,4 +1,4 @@
-"""What an index shows by itself: the order of its entries, and the zeros after them."""
+"""Findings about an index by itself: the order of its entries, and zeros after them."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from kfmt_cli.findings.finding import Finding
 
 
 def runs_of(wrong: BoolArray) -> Iterator[tuple[int, int]]:
-    """The first row of each run of rows that are wrong, and the row after its last."""
+    """The first row of each run of wrong rows, and the row after its last."""
     edges = np.flatnonzero(np.diff(wrong.astype(np.int8), prepend=0, append=0))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 
 
 def entries_words(first: int, end: int) -> str:
-    """What a finding about the entries first..end-1 begins with; the rest is about the first."""
+    """How a message about entries first..end-1 begins; its rest is about the first."""
     if end == first + 1:
         return f"entry {first}"
     return f"{end - first} consecutive entries, {first}–{end - 1}; entry {first}"
 
 
 def padding_finding(segment: Segment, file: Input, rows: Contents) -> Finding:
-    """Zeros after the entries; those of the last segment are expected."""
+    """The finding for zeros after the entries, which are expected in the last segment."""
     times = file.kind is TIME_INDEX
     code = codes.TIME_INDEX_ZERO_TAIL if times else codes.INDEX_ZERO_TAIL
     if segment.is_last:
@@ -47,7 +47,7 @@ def padding_finding(segment: Segment, file: Input, rows: Contents) -> Finding:
 
 
 def order_findings(file: Input, table: Table) -> Iterator[Finding]:
-    """Entries that do not come after the one before them."""
+    """Findings for entries that do not come after the previous entry."""
     rule = ORDER[file.kind]
     first = next(iter(rule.steps))
     for i, end in runs_of(rule.is_broken(table)):

@@ -1,8 +1,7 @@
-"""The indexes of many small segments at once: the rules of `entry_rules.py` over all their entries.
+"""Check the indexes of many small segments at once, with the rules of `entry_rules.py`.
 
-Only segments in which nothing at all is odd come out of it. Every other one is left to
-`checker.py`, which looks at it by itself and says what and where; so this may doubt too much and
-must never doubt too little.
+Only fully healthy segments pass. `checker.py` checks every other segment by itself and reports what
+is wrong. So this code may doubt too much, but never too little.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.log.block import max_timestamps
 
 LAYOUTS = {OFFSET_INDEX: OFFSET_INDEX_ENTRY, TIME_INDEX: TIME_INDEX_ENTRY}
-# Offsets are counted from the segment's base in 31 bits; above them is the segment's number.
+# Offsets relative to the segment's base take 31 bits; the segment's number is above them.
 SHIFT = 32
 
 Sizes = list[tuple[Kind, int, int]]
@@ -42,7 +41,7 @@ Sizes = list[tuple[Kind, int, int]]
 
 @dataclass(frozen=True, slots=True)
 class _PackEntries:
-    """The entries of one kind of index of all segments."""
+    """The entries of one kind of index, of all segments."""
 
     kind: Kind
     owner: IntArray
@@ -52,7 +51,7 @@ class _PackEntries:
     counts: IntArray
     """Entries of each file."""
     table: Table
-    """The rows, as a reader of one file gives them."""
+    """The rows, like those of a single file's reader."""
 
 
 def check_pack(segments: Sequence[Segment], interval: int) -> list[Sizes | None]:
@@ -62,7 +61,7 @@ def check_pack(segments: Sequence[Segment], interval: int) -> list[Sizes | None]
 
 
 def sizes_of_indexes(segments: Sequence[Segment], logs: Pack, interval: int) -> list[Sizes | None]:
-    """The same for segments whose logs have been read."""
+    """`check_pack` for segments whose logs have been read."""
     pack = replace(logs, good=logs.good.copy())
     pack.good &= np.array([_is_plain(segment) for segment in segments])
     batches, owner = pack.batches, pack.owner
@@ -80,7 +79,7 @@ def sizes_of_indexes(segments: Sequence[Segment], logs: Pack, interval: int) -> 
 
 
 def _is_plain(segment: Segment) -> bool:
-    """Whether a segment has both indexes, and nothing else is asked of it."""
+    """Whether a segment has an offset index, a time index and no other, and a base offset."""
     assert segment.log is not None
     both = len(segment.indexes) == 2 and OFFSET_INDEX in segment.indexes
     return both and TIME_INDEX in segment.indexes and segment.log.base_offset is not None
@@ -95,7 +94,7 @@ def _sizes(found: dict[Kind, _PackEntries], i: int) -> Sizes:
 def _entries(
     segments: Sequence[Segment], kind: Kind, good: BoolArray, bases: IntArray
 ) -> _PackEntries:
-    """The entries of an index of all segments; those of odd files are none."""
+    """The entries of one kind of index of all segments; odd files have none."""
     layout = LAYOUTS[kind]
     width = layout.dtype.itemsize
     pieces: list[bytes] = []
@@ -119,7 +118,7 @@ def _entries(
 
 
 class _PackFacts:
-    """What the logs say, for the entries of all segments."""
+    """Facts from the logs about the entries of all segments."""
 
     def __init__(self, pack: Pack, segments: Sequence[Segment]) -> None:
         self._pack = pack
@@ -129,7 +128,7 @@ class _PackFacts:
         self._batches, self._owner = batches, owner
         self._times = max_timestamps(batches)
         self._earlier = self._earlier_times()
-        # In a segment that is not good, offsets may be anything; its entries are not looked at.
+        # In a segment that is not good, offsets may be anything; its entries are not checked.
         last = batches.last_offset - self.bases[owner]
         rank = (owner << SHIFT) + last.clip(0, (1 << SHIFT) - 1)
         self._by_offset = np.maximum.accumulate(rank)
@@ -148,7 +147,7 @@ class _PackFacts:
         self._pack.good[owner[wrong]] = False
 
     def _apply(self, entries: _PackEntries, at: Table, holder: Table) -> IndexEntries:
-        """Doubt the segments of entries that break a rule."""
+        """Apply the rules, and doubt the segments of entries that break one."""
         owner = entries.owner
         same = np.diff(owner) == 0
         self._doubt(owner[1:], same & ORDER[entries.kind].is_broken(entries.table))
@@ -173,7 +172,7 @@ class _PackFacts:
         return at
 
     def _holders(self, entries: _PackEntries) -> Table:
-        """`HOLDER` of the entries; timestamps of records in a batch are not looked for."""
+        """`HOLDER` of the entries; does not look up timestamps of single records."""
         batches, owner = self._batches, entries.owner
         offset = entries.table["offset"]
         wanted = (owner << SHIFT) + entries.table["relative_offset"].clip(0)
@@ -187,19 +186,19 @@ class _PackFacts:
         return holder
 
     def check_offsets(self, entries: _PackEntries, interval: int) -> None:
-        """The rules of an offset index."""
+        """Apply the rules for offset indexes."""
         known = self._apply(entries, self._pointed_at(entries), self._holders(entries))
         self._doubt(entries.owner, is_further_on(known))
         self._doubt_sparse(entries, interval)
 
     def _doubt_sparse(self, entries: _PackEntries, interval: int) -> None:
-        """Doubt segments with long stretches without an entry."""
+        """Doubt segments with long gaps between entries."""
         n, owner, ends = len(self._pack.good), entries.owner, self._ends
         places = np.append(entries.table["log_position"], 0)
         first = np.searchsorted(owner, np.arange(n))
         after = np.searchsorted(owner, np.arange(n), side="right")
         has = after > first
-        # Without an entry nothing is said of how far apart they are.
+        # A segment without entries has no gaps to check.
         for lengths in (places[first.clip(0, len(places) - 1)], ends - places[(after - 1).clip(0)]):
             self._pack.good &= ~(has & is_sparse(lengths, interval, self._largest_batch))
         apart, here = np.diff(places[:-1]), owner[1:]
@@ -207,12 +206,12 @@ class _PackFacts:
         self._doubt(here, (np.diff(owner) == 0) & wide)
 
     def check_times(self, entries: _PackEntries) -> None:
-        """The rules of a time index."""
+        """Apply the rules for time indexes."""
         self._apply(entries, Table.empty(AT_BATCH, 0), self._holders(entries))
         self._doubt_ends(entries)
 
     def _earlier_times(self) -> IntArray:
-        """The largest timestamp in the segment before each batch."""
+        """The largest timestamp before each batch in its segment."""
         earlier = np.full(len(self._owner), -1)
         for first, end in self._runs():
             running = np.maximum.accumulate(self._times[first:end])
@@ -224,8 +223,8 @@ class _PackFacts:
         return pairwise(edges)
 
     def _doubt_ends(self, entries: _PackEntries) -> None:
-        """Doubt closed segments whose last entry is not their largest timestamp; zeros are no
-        entries."""
+        """Doubt closed segments whose last entry is below their largest timestamp, and segments
+        whose last entry is zero."""
         after = np.searchsorted(entries.owner, np.arange(len(self._pack.good)), side="right")
         times = np.append(entries.table["timestamp"], -1)
         has = entries.counts > 0

@@ -1,4 +1,4 @@
-"""What is wrong with an index: the rules for its entries, and for all of it."""
+"""Findings about an index: the rules for its entries and for the whole index."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from kfmt_cli.findings.finding import Code, Finding
 
 
 def missing_aborts(file: Input, table: Table, facts: IndexFacts) -> Iterator[Finding]:
-    """Transactions that begin and are aborted in the segment, and are not in its index."""
+    """Findings for transactions that begin and are aborted in the segment but are not in its
+    index."""
     known: dict[tuple[int, int], int] = {}
     names = ("producer_id", "last_offset", "first_offset")
     for producer, last, first in zip(*(table[name].tolist() for name in names), strict=True):
@@ -52,7 +53,7 @@ def missing_aborts(file: Input, table: Table, facts: IndexFacts) -> Iterator[Fin
 
 @dataclass
 class IndexRules(Check):
-    """One index of a segment and what its log says of it."""
+    """One index of a segment, with the facts from its log."""
 
     scope = Scope.SEGMENT
     codes = tuple(var for var in vars(codes).values() if isinstance(var, Code))
@@ -64,7 +65,7 @@ class IndexRules(Check):
     damaged: bool
 
     def findings(self, interval: int, log_size: int) -> Iterator[Finding]:
-        """Everything about this index."""
+        """All findings about this index."""
         table = self.rows.table
         yield from self.rows.findings
         yield from order_findings(self.file, table)
@@ -83,9 +84,9 @@ class IndexRules(Check):
             yield from self._times(log_size)
 
     def _broken(self, entries: IndexEntries, done: BoolArray) -> Iterator[Finding]:
-        """A finding for each run of entries that break a rule, and have not broken one before.
+        """A finding for each run of entries that break a rule and no earlier one.
 
-        done: the entries that nothing more is said about; those that break a rule are added.
+        done: entries to skip; entries that break a rule are added.
         """
         table = self.rows.table
         for rule in RULES[self.file.kind]:
@@ -103,7 +104,7 @@ class IndexRules(Check):
             done |= wrong
 
     def _note(self, rows: IntArray, code: Code, words: str) -> Iterator[Finding]:
-        """One note for all the entries that it is true of."""
+        """One finding for all affected entries."""
         if len(rows):
             position = int(self.rows.table["position"][rows[0]])
             yield Finding(self.file.name, code, position, words, found=len(rows))
@@ -139,7 +140,7 @@ class IndexRules(Check):
         yield from self._note(rows, codes.INDEX_IN_DAMAGE, words)
 
     def _sparse(self, interval: int) -> Iterator[Finding]:
-        """Stretches without an entry that even the largest batch does not explain."""
+        """The finding for gaps between entries that even the largest batch does not explain."""
         lengths = self.facts.stretches()
         largest = self.facts.largest_batch
         sparse = is_sparse(lengths, interval, largest)
@@ -168,7 +169,7 @@ class IndexRules(Check):
         yield from self._in_damage(in_damage)
 
     def _no_times(self) -> Iterator[Finding]:
-        """A time index of no bytes. A broker ends that of a segment with its largest timestamp."""
+        """The finding for an empty time index: a broker ends it with the largest timestamp."""
         facts = self.facts
         if self.segment.is_last or not facts.has_v2 or facts.max_timestamp < 0:
             return

@@ -1,1 +1,1 @@
-"""Checks of a log: of the headers of its batches, and of its records."""
+"""Checks of a log: of its batch headers and of its records."""

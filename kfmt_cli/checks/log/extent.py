@@ -1,4 +1,4 @@
-"""Which offsets a stretch of a log holds."""
+"""The offsets in a stretch of a log."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from kfmt_cli.log.records import Records
 
 @dataclass(slots=True)
 class Extent:
-    """first, last: offsets of its batches, None where it has no undamaged ones. has_holes: some
-    offsets between the two are in no record, as compaction leaves it."""
+    """first, last: offsets of its batches, None if it has no undamaged ones. has_holes: some
+    offsets between the two have no record, for example after compaction."""
 
     first: int | None = None
     last: int | None = None
     has_holes: bool = False
 
     def take(self, run: Block, records: Records | None) -> None:
-        """Add a run of batches; records: those of the run, where they were decoded."""
+        """Add a run of batches. records: the run's records, if decoded."""
         batches = run.batches
         base, last = batches.base_offset, batches.last_offset
         # The checksum does not cover the offset: a batch that ends before it begins is damaged.
@@ -38,7 +38,7 @@ class Extent:
         self.join(Extent(int(base[0]), int(last[-1]), holes))
 
     def join(self, other: Extent) -> None:
-        """Add what lies after it."""
+        """Add the extent of the following stretch."""
         if other.first is None:
             return
         if self.last is not None and other.first > self.last + 1:

@@ -1,5 +1,4 @@
-"""What the header of a batch must agree on with its bytes, with the segment, and with the batch
-before it."""
+"""Check batch headers against the batch's bytes, the segment and the previous batch."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from kfmt_cli.rows.log_tables import BatchTable
 
 
 class Checksums(LogCheck):
-    """The checksum of each batch fits its bytes."""
+    """The checksum of each batch matches its bytes."""
 
     scope = Scope.HEADERS
     codes = (codes.CRC_MISMATCH,)
@@ -56,7 +55,7 @@ class Checksums(LogCheck):
 
 
 class Headers(LogCheck):
-    """Offsets increase from batch to batch and fit the segment; counts and codecs can be true."""
+    """Offsets increase from batch to batch and match the segment; counts and codecs are valid."""
 
     scope = Scope.HEADERS
     codes = (
@@ -116,10 +115,10 @@ class Headers(LogCheck):
 
 
 def oddities(batches: BatchTable, before: IntArray, of_segment: IntArray | None) -> BoolArray:
-    """Batches whose headers cannot be true, whatever their checksums say.
+    """Which batches have impossible headers, regardless of their checksums.
 
-    before: the last offset of the batch before each. of_segment: the base offset in the file's
-    name, one for all or one for each; None where it says nothing.
+    before: the previous batch's last offset, for each batch. of_segment: the base offset in the
+    file name, one for all or one for each; None if it has none.
     """
     headers = HeaderColumns(batches, before, of_segment)
     wrong: BoolArray = np.logical_or.reduce([rule.wrong(headers) for rule in RULES])
@@ -127,7 +126,7 @@ def oddities(batches: BatchTable, before: IntArray, of_segment: IntArray | None)
 
 
 class HeaderColumns:
-    """What the rules go by: columns of some batches, see `oddities`."""
+    """The columns that the rules use; see `oddities`."""
 
     def __init__(self, batches: BatchTable, before: IntArray, of_segment: IntArray | None) -> None:
         self.before = before
@@ -149,13 +148,13 @@ class HeaderRule:
     """A rule about headers."""
 
     wrong: Callable[[HeaderColumns], BoolArray]
-    """The batches that break it."""
+    """Which batches break it."""
     finding: Callable[[Block, int, HeaderColumns], Finding]
-    """What to say of one."""
+    """The finding for one of them."""
 
 
 def backwards(run: Block, i: int, first: int, before: int) -> Finding:
-    """A batch that does not begin after the offset before it."""
+    """The finding for a batch that does not begin after the previous offset."""
     words = f" starts at offset {first}, but follows offset {before}"
     code = codes.OFFSETS_BACKWARDS
     return about_batch(run, i, code, words, expected=before + 1, found=first)
@@ -213,7 +212,7 @@ RULES = (
 
 
 def header_of(run: Block, i: int) -> Block:
-    """One batch of the run without its bytes, so that these need not be kept."""
+    """One batch of the run, without its bytes to save memory."""
     return Block(run.name, b"", run.position, run.batches.select(slice(i, i + 1)))
 
 
@@ -221,14 +220,14 @@ _NAMED = ("position", "number", "base_offset")
 
 
 def facts_of(first: Block | None) -> Facts:
-    """What is kept of a batch that `join` may have to name."""
+    """The stored facts of a batch that `join` may have to name."""
     if first is None:
         return dict.fromkeys(_NAMED)
     return {name: int(first.batches[name][0]) for name in _NAMED}
 
 
 def header_from(facts: Facts) -> Block | None:
-    """The inverse of `facts_of`, but for the name of the file."""
+    """The inverse of `facts_of`, except for the file name."""
     if facts["position"] is None:
         return None
     batch = BatchTable.empty(_NAMED, 1)

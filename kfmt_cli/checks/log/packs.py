@@ -1,7 +1,7 @@
-"""Many small logs as one: their bytes side by side, walked, checked and decoded in single calls.
+"""Check many small logs as one: their bytes joined, walked, checked and decoded in single calls.
 
-A file costs a few microseconds this way. Only healthy files come out of it: one in which anything
-at all is odd is left to `checks/log/verifier.py`, which looks at it again and says what and where.
+This costs a few microseconds per file. Only healthy files pass. `checks/log/verifier.py` checks any
+file with something odd again, and reports what and where.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from kfmt_cli.rows.log_tables import BatchTable
 
 UNKNOWN = -1
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | os.O_CLOEXEC
-PACKED = 2  # the magic of what comes out of a pack
-_IN_BULK = (Checksums, Headers)  # `_is_odd` has their rules
+PACKED = 2  # the magic of files that pass in a pack
+_IN_BULK = (Checksums, Headers)  # `_is_odd` applies their rules
 _END = scan.WALKS["END"]
 
 
 def packs(files: Iterable[Input], sizes: Iterable[int]) -> Iterator[list[Input]]:
-    """The files in their order, small ones together, others alone."""
+    """The files in order, small ones together, others alone."""
     pairs = zip(files, sizes, strict=True)
     for unit in together(pairs, lambda pair: pair[1] if pair[0].kind is LOG else None):
         yield [file for file, _ in unit]
@@ -54,23 +54,23 @@ def packs(files: Iterable[Input], sizes: Iterable[int]) -> Iterator[list[Input]]
 
 @dataclass(slots=True)
 class Pack:
-    """Small logs whose bytes are side by side."""
+    """Small logs with their bytes joined."""
 
     files: Sequence[Input]
     data: bytes
     sizes: IntArray
     """The size of each file in bytes."""
     batches: BatchTable
-    """The batches of all files; positions are those in the files, numbers count in the pack."""
+    """The batches of all files; positions count in each file, numbers in the pack."""
     owner: IntArray
     """Each batch's file."""
     good: BoolArray
-    """Files in which nothing odd is known."""
+    """Which files have nothing odd so far."""
 
     def refuse(self, findings: Iterable[Finding]) -> None:
-        """The files that these findings are about are not good."""
+        """Mark the files that these findings are about as not good."""
         for finding in findings:
-            if finding.batch is None:  # of one of them
+            if finding.batch is None:  # about one of them
                 self.good[:] = False
             else:
                 self.good[self.owner[finding.batch]] = False
@@ -94,7 +94,7 @@ class Pack:
 
 
 def read_pack(files: Sequence[Input]) -> Pack:
-    """The logs of a pack, with their headers and checksums checked."""
+    """Read the logs of a pack, and check their headers and checksums."""
     connections = CONNECTIONS if any(is_elsewhere(file.path) for file in files) else 0
     pieces = list(map_ordered(read_small, files, connections))
     data = b"".join(piece or b"" for piece in pieces)
@@ -119,12 +119,12 @@ def read_pack(files: Sequence[Input]) -> Pack:
 
 
 def verify_pack(files: Sequence[Input], deep: bool, limit: Limit) -> list[Verified | None]:
-    """Each file of a pack, None for one that has to be looked at by itself."""
+    """The result for each file of a pack, None for one that must be checked by itself."""
     return verified(read_pack(files), deep, limit)
 
 
 def verified(pack: Pack, deep: bool, limit: Limit) -> list[Verified | None]:
-    """Each file of a pack that was read, None for one that has to be looked at by itself."""
+    """The result for each file of a read pack, None for one that must be checked by itself."""
     owner, files = pack.owner, pack.files
     if deep:
         look_inside(pack, limit)
@@ -139,7 +139,7 @@ def verified(pack: Pack, deep: bool, limit: Limit) -> list[Verified | None]:
 
 
 def read_small(file: Input) -> bytes | None:
-    """A small file's bytes; None of one that is not small, or cannot be read."""
+    """A small file's bytes; None if it is not small or cannot be read."""
     if is_elsewhere(file.path):
         return _fetched(file)
     try:
@@ -161,7 +161,7 @@ def read_small(file: Input) -> bytes | None:
 
 
 def _fetched(file: Input) -> bytes | None:
-    """The same of a file whose bytes are elsewhere."""
+    """`read_small` for a file whose bytes are elsewhere."""
     try:
         with closing(open_source(file.path, file.name)) as source:
             size = source.size
@@ -172,13 +172,13 @@ def _fetched(file: Input) -> bytes | None:
 
 
 def _is_odd(batches: BatchTable, owner: IntArray, bases: IntArray) -> BoolArray:
-    """Batches that are not of magic 2, or that something is wrong with."""
+    """Which batches do not have magic 2 or have something wrong."""
     base, last = batches.base_offset, batches.last_offset
     before = np.empty_like(last)
     before[1:] = last[:-1]
     first = np.diff(owner, prepend=-1) != 0
     before[first] = base[first] - 1
-    # A file whose name says no offset takes any.
+    # A file without an offset in its name may contain any.
     named = bases[owner]
     odd = oddities(batches, before, np.where(named == UNKNOWN, base, named))
     odd |= (batches.crc_valid == 0) | (batches.is_v2 == 0)
@@ -186,7 +186,7 @@ def _is_odd(batches: BatchTable, owner: IntArray, bases: IntArray) -> BoolArray:
 
 
 def look_inside(pack: Pack, limit: Limit) -> None:
-    """Refuse the files whose records have something wrong."""
+    """Refuse the files with findings about their records."""
     for part in decompress_ahead(pack.healthy(), limit):
         pack.refuse(part.findings)
         records = read_records(part, limit)
@@ -196,20 +196,20 @@ def look_inside(pack: Pack, limit: Limit) -> None:
 
 
 def _further(scope: Scope) -> list[type[LogCheck]]:
-    """The checks of a scope that can find something in a pack, but for those of `_is_odd`."""
+    """The checks of a scope that can make findings in a pack, except the ones in `_is_odd`."""
     every: list[type[LogCheck]] = checks_of(scope)
     return [check for check in every if check not in _IN_BULK and PACKED in check.magics]
 
 
 def _look(run: Block, records: Records | None, scope: Scope) -> Iterator[Finding]:
-    """What checks find that look at each batch by itself; to them the files are one log."""
+    """The findings of checks that are local to a batch, which see the files as one log."""
     for check in _further(scope):
         if check.is_local():
             yield from check().take(run, records)
 
 
 def _look_by_file(pack: Pack, scope: Scope, limit: Limit | None) -> None:
-    """Refuse the files in which other checks find something. limit: records are decoded."""
+    """Refuse the files with findings of other checks. limit: decode records, None not to."""
     stateful = [check for check in _further(scope) if not check.is_local()]
     if not stateful:
         return
@@ -221,7 +221,7 @@ def _look_by_file(pack: Pack, scope: Scope, limit: Limit | None) -> None:
 
 
 def _extents(batches: BatchTable, owner: IntArray, n_files: int) -> Iterator[Extent]:
-    """The offsets that each file holds."""
+    """The offsets in each file."""
     base, last, counts = (batches[name] for name in ("base_offset", "last_offset", "records_count"))
     holes = counts < last - base + 1
     inside = np.diff(owner) == 0

@@ -1,4 +1,4 @@
-"""What the records of a batch must agree on with its header.
+"""Check the records of a batch against its header.
 
 Compaction may leave gaps anywhere inside a batch, so only order and bounds are checked, not that
 offsets are consecutive.
@@ -21,7 +21,7 @@ from kfmt_cli.log.records import Records
 
 
 class RecordOffsets(LogCheck):
-    """Offsets of records lie inside their batch and increase."""
+    """Record offsets are inside their batch and increase."""
 
     codes = (codes.RECORD_OFFSETS_BACKWARDS, codes.RECORD_OFFSET_OUT_OF_BATCH)
 
@@ -32,7 +32,7 @@ class RecordOffsets(LogCheck):
 
 
 class MaxTimestamps(LogCheck):
-    """The max timestamp of a batch is the largest of its records, where the producer set both."""
+    """A batch's max timestamp is the largest of its records, if the producer set both."""
 
     codes = (codes.MAX_TIMESTAMP_MISMATCH,)
 
@@ -42,7 +42,7 @@ class MaxTimestamps(LogCheck):
 
 
 class ControlRecords(LogCheck):
-    """A control record says what it must."""
+    """A control record has a valid key and value."""
 
     codes = (CONTROL_MALFORMED,)
 
@@ -52,7 +52,7 @@ class ControlRecords(LogCheck):
 
 
 def _filled(records: Records) -> tuple[IntArray, IntArray, IntArray]:
-    """The batches with records, the first row of each, and how many it has."""
+    """The batches with records, and the first row and row count of each."""
     counts = records.counts
     filled = np.flatnonzero(counts)
     return filled, records.ends[filled] - counts[filled], counts[filled]
@@ -104,7 +104,7 @@ def _check_timestamps(
     largest = np.maximum.reduceat(records.rows.timestamp, firsts)
     stored = batches.max_timestamp[filled]
     wrong = (largest != stored) & (batches.timestamp_type[filled] == 0)
-    # A batch that could not be read to its end may hold the largest in what is missing.
+    # A batch that could not be read to its end may have the largest in the missing records.
     wrong &= np.minimum.reduceat(records.rows.has_timestamp, firsts) == 1
     whole = (counts == batches.records_count[filled]) | (batches.is_v2[filled] == 0)
     for i in np.flatnonzero(wrong & whole).tolist():

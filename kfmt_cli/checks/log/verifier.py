@@ -1,7 +1,7 @@
-"""A log checked: its blocks in reading order, each by all checks, on as many threads as there are.
+"""Check a log: its blocks in reading order, each with all checks, on several threads.
 
-What is found in a stretch of a log is a `Stretch`; stretches that follow on each other are joined,
-whichever thread, process or machine looked at them.
+A `Stretch` has the results for a stretch of a log. Consecutive stretches are joined, whichever
+thread, process or machine checked them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kfmt_cli.log.records import Records
 
 
 def with_headers_checked(blocks: Iterable[Block], checks: list[LogCheck]) -> Iterator[Block]:
-    """Blocks in reading order, each with what the checks of headers find added to its findings."""
+    """Blocks in reading order, each with the findings of the header checks added."""
     for block in blocks:
         found = [finding for check in checks for finding in check.take(block, None)]
         yield replace(block, findings=in_order([*block.findings, *found])) if found else block
@@ -34,7 +34,7 @@ def with_headers_checked(blocks: Iterable[Block], checks: list[LogCheck]) -> Ite
 
 @contextmanager
 def open_checked(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
-    """A log whose blocks come with what is wrong with their headers; raises InputError."""
+    """Open a log whose blocks include findings about their headers; raises InputError."""
     with open_log(file, read_ahead) as log:
         checks = log_checks(Scope.HEADERS, log.base_offset)
         yield replace(log, blocks=with_headers_checked(log.blocks, checks))
@@ -42,30 +42,30 @@ def open_checked(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
 
 @dataclass(slots=True)
 class Stretch:
-    """What was found in a stretch of a log, whose headers have been checked."""
+    """The results for a stretch of a log whose headers have been checked."""
 
     deep: bool
-    """Every record is decoded."""
+    """Whether every record is decoded."""
     limit: Limit
     base_offset: int | None = None
     records: int = 0
-    """Records that were decoded, or else those that headers declare."""
+    """The number of decoded records, or else of records that headers declare."""
     extent: Extent = field(default_factory=Extent)
     checks: list[LogCheck] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    """What was found in the block that was taken last, in the order of the file."""
+    """The findings about the last block, in file order."""
 
     def __post_init__(self) -> None:
         if self.deep and not self.checks:
             self.checks = log_checks(Scope.RECORDS, self.base_offset)
 
     def take(self, block: Block) -> None:
-        """The next block."""
+        """Add the next block."""
         found = list(block.findings)
         first: list[Finding] = []
         for run in runs(block):
             if self.deep or is_legacy(run):
-                # The checksums of messages inside wrappers take decompression in any case.
+                # Checking messages inside wrappers needs decompression in any case.
                 records = read_records(run, self.limit)
                 found += records.findings
                 for check, finding in self.take_records(run, records):
@@ -73,18 +73,18 @@ class Stretch:
             else:
                 self.records += declared(run)
                 self.extent.take(run, None)
-        # What a batch says of the one before it comes first, as it does where blocks meet.
+        # Findings about a batch and the previous one come first, as they do between blocks.
         self.findings = in_order([*first, *found])
 
     def take_records(self, run: Block, records: Records) -> list[tuple[LogCheck, Finding]]:
-        """The records of the next run of batches; what each check finds."""
+        """Add the records of the next run of batches; returns each check's findings."""
         self.records += len(records.rows)
         found = [(check, finding) for check in self.checks for finding in check.take(run, records)]
         self.extent.take(run, records)
         return found
 
     def join(self, later: Stretch) -> list[Finding]:
-        """Add the stretch that follows on this one; its findings, with those where they meet."""
+        """Add the following stretch; returns its findings and the ones where the two meet."""
         pairs = zip(self.checks, later.checks, strict=True)
         at_seam = [finding for check, other in pairs for finding in check.join(other)]
         self.records += later.records
@@ -93,7 +93,7 @@ class Stretch:
 
 
 def declared(run: Block) -> int:
-    """The records that headers declare, where that can be true."""
+    """The number of records that headers declare, without impossible counts."""
     counts = run.batches.records_count
     room = run.batches.last_offset_delta + 1
     return int(counts[(counts >= 0) & (counts <= room)].sum())
@@ -103,7 +103,7 @@ G = TypeVar("G")
 
 
 def all_of(found: Generator[Finding, None, G], most: int) -> tuple[list[Finding], G] | None:
-    """What a check finds, and what it gives at its end; None where it finds more than `most`."""
+    """A check's findings and its return value; None if it makes more than `most` findings."""
     held: list[Finding] = []
     try:
         while len(held) <= most:
@@ -115,7 +115,7 @@ def all_of(found: Generator[Finding, None, G], most: int) -> tuple[list[Finding]
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A log that was checked: bytes, batches and records that were read, and its offsets."""
+    """The result for a log: bytes, batches and records read, and its offsets."""
 
     bytes: int
     batches: int
@@ -131,7 +131,7 @@ class Verifier:
     """Decompress and decode every record."""
     limit: Limit
     workers: int
-    """Threads for a file."""
+    """Threads per file."""
 
     def findings(
         self,
@@ -139,10 +139,10 @@ class Verifier:
         advance: Callable[[int], None] = lambda _: None,
         watch: Callable[[Block], None] | None = None,
     ) -> Generator[Finding, None, Verified]:
-        """What is found in one file, in its order; raises InputError.
+        """The findings about one file, in file order; raises InputError.
 
-        advance: is told how many bytes more were read. watch: is given each block, in order, with
-        what is wrong with its headers.
+        advance: called with the number of bytes of each block. watch: called with each block, in
+        order, including the findings about its headers.
         """
         with open_checked(file, read_ahead=not self.deep) as log:
             total = Stretch(self.deep, self.limit, log.base_offset)

@@ -1,8 +1,8 @@
-"""Where compressed messages of magic 0 and 1 begin.
+"""Check where compressed messages of magic 0 and 1 begin.
 
 Only decompression shows where a wrapper begins. A wrapper's first inner offset must be greater than
-the last offset of the batch before it, wherever that is: in the same run of batches, at the end
-of the block before, or in what another worker looks at.
+the previous batch's last offset, wherever that batch is: in the same run of batches, at the end of
+the previous block, or in another worker's stretch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kfmt_cli.log.records import Records
 
 
 class WrapperOffsets(LogCheck):
-    """The messages inside a wrapper come after the batch before it."""
+    """The messages inside a wrapper come after the previous batch."""
 
     codes = (codes.OFFSETS_BACKWARDS,)
     looks_back = True
@@ -28,7 +28,7 @@ class WrapperOffsets(LogCheck):
 
     def __init__(self, base_offset: int | None = None) -> None:
         super().__init__(base_offset)
-        self._first: Block | None = None  # the first batch that holds records
+        self._first: Block | None = None  # the first batch with records
         self._first_offset: int | None = None
         self._begins_with_wrapper = False
         self._last_offset: int | None = None
@@ -50,7 +50,7 @@ class WrapperOffsets(LogCheck):
         here._begins_with_wrapper = bool(wrapper[0])
         yield from self.join(here)
         wrong = wrapper & (first <= before)
-        wrong[0] = False  # `before` is no row before it
+        wrong[0] = False  # the first batch has no previous row here
         for i in np.flatnonzero(wrong).tolist():
             yield backwards(run, int(filled[i]), int(first[i]), int(before[i]))
 

@@ -1,1 +1,1 @@
-"""Checks of a directory: of its names, and of its segments relative to each other."""
+"""Checks of a directory: its names, and its segments relative to each other."""

@@ -1,4 +1,4 @@
-"""What a check of a partition or of a directory is."""
+"""Base classes of checks of a partition or a directory."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ class SegmentFacts:
     """A segment's log."""
 
     name: str
-    """Its name as it is shown."""
+    """Its name as displayed."""
     base_offset: int
     size: int
     """Its size in bytes."""
     batches: int
     extent: Extent
-    """The offsets that it holds."""
+    """Its offsets."""
 
 
 class PartitionCheck(Check):
-    """A rule about a partition, whose segments come in their order."""
+    """A rule about a partition, whose segments come in order."""
 
     scope = Scope.PARTITION
 
     def take(self, segment: SegmentFacts) -> None:
-        """The next segment."""
+        """Add the next segment."""
 
     def pass_over(self) -> None:
-        """The next segment could not be read: nothing is known of what lies on its two sides."""
+        """Skip an unreadable segment: the segments on its two sides are not compared."""
 
     def finish(self) -> Iterable[Finding]:
-        """What was found, after the last segment."""
+        """The findings, after the last segment."""
         return ()
 
 
@@ -47,5 +47,5 @@ class DirectoryCheck(Check):
     scope = Scope.DIRECTORY
 
     def look(self, folder: Folder) -> Iterable[Finding]:
-        """What is wrong with a directory."""
+        """Findings about a directory."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""A directory checked: its names, and its segments relative to each other."""
+"""Check a directory: its names, and its segments relative to each other."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kfmt_cli.findings.finding import Finding
 
 
 class FolderChecks:
-    """The checks of one directory, whose logs come in their order."""
+    """The checks of one directory, whose logs come in order."""
 
     def __init__(self) -> None:
         self._of_partition = [check_type() for check_type in checks_of(Scope.PARTITION)]
 
     def take(self, file: Input, verified: Verified | None) -> None:
-        """The next log; None for what could not be read."""
+        """Add the next log. verified: None if it could not be read."""
         if not is_segment(file):
             return
         for check in self._of_partition:
@@ -29,7 +29,7 @@ class FolderChecks:
             check.take(SegmentFacts(file.name, base, size, verified.batches, verified.extent))
 
     def finish(self, folder: Folder) -> list[Finding]:
-        """What is wrong, after the last log."""
+        """The findings, after the last log."""
         of_directory = [check_type() for check_type in checks_of(Scope.DIRECTORY)]
         found = [finding for check in of_directory for finding in check.look(folder)]
         return found + [finding for check in self._of_partition for finding in check.finish()]

@@ -1,7 +1,7 @@
-"""What the names in a directory say, without opening anything.
+"""Check the names in a directory, without opening anything.
 
-Source: `org.apache.kafka.storage.internals.log.LogLoader` (which names it takes an offset from,
-what becomes of `.swap` files), `kafka.log.LogManager.loadLogs` and
+Source: `org.apache.kafka.storage.internals.log.LogLoader` (from which names it takes an offset,
+and how it handles `.swap` files), `kafka.log.LogManager.loadLogs` and
 `org.apache.kafka.storage.internals.log.UnifiedLog.parseTopicPartitionName`.
 """
 
@@ -22,14 +22,14 @@ from kfmt_cli.findings.finding import Finding
 
 _SEGMENT = re.compile(r"^\d{20}\.log$")
 _SWAP = re.compile(r"^\d{20}\.log\.swap$")
-# Names that a broker takes an offset from, which is what comes before the first dot.
+# Names from which a broker takes an offset: the part before the first dot.
 _WITH_OFFSET = re.compile(r"\.(?:log|index|timeindex|txnindex|snapshot|cleaned|swap)$")
-# Directories that a broker passes over, or deletes.
+# Directories that a broker skips or deletes.
 _NOT_LOGS = frozenset({"remote-log-index-cache"} | CLEAN_SHUTDOWN.names)
 
 
 class Names(DirectoryCheck):
-    """Names are those that a starting broker expects."""
+    """All names are ones that a starting broker expects."""
 
     codes = (codes.NAME_NOT_NUMERIC, codes.DIRECTORY_NOT_A_PARTITION, codes.SWAP_FILE)
 
@@ -44,7 +44,7 @@ class Names(DirectoryCheck):
                 yield Finding(folder.input(name).name, codes.NAME_NOT_NUMERIC, None, message)
 
 
-# Partitions have files of the same names, so that few are looked at.
+# Partitions have files of the same names, so the cache avoids most matching.
 @lru_cache(maxsize=4096)
 def _is_of_partition(name: str) -> bool:
     return _SEGMENT.match(name) is not None or _SWAP.match(name) is not None
@@ -52,12 +52,12 @@ def _is_of_partition(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _lacks_offset(name: str) -> bool:
-    """Whether a broker takes an offset from a name that has none."""
+    """Whether a broker would take an offset from a name that has none."""
     return _WITH_OFFSET.search(name) is not None and offset_of_name(name) is None
 
 
 def _swapped(folder: Folder) -> Iterator[Finding]:
-    """Logs that a start puts in their place; not those that it deletes as unfinished."""
+    """Findings for `.swap` logs that a start renames, not for unfinished ones that it deletes."""
     if not any(name.endswith(SWAP) for name in folder.files):
         return
     names = (file for file in folder.files if file.endswith(CLEANED))
@@ -74,7 +74,7 @@ def _swapped(folder: Folder) -> Iterator[Finding]:
 
 
 def not_partitions(folder: Folder) -> Iterator[Finding]:
-    """The directories for which a broker does not start."""
+    """Findings for directories with which a broker does not start."""
     if not is_log_directory(folder):
         return
     for name in folder.folders:

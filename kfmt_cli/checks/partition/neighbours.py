@@ -1,7 +1,7 @@
-"""What must be true of the segments of a partition relative to each other.
+"""Check the segments of a partition relative to each other.
 
-Compaction leaves offsets out inside of segments and between them, retention and tiered storage take
-segments from the front: neither is accused.
+Compaction leaves gaps in offsets inside and between segments. Retention and tiered storage delete
+segments from the front. Neither causes findings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 
 
 class SegmentOffsets(PartitionCheck):
-    """No segment is empty before another; segments neither overlap nor leave offsets out."""
+    """No segment but the last is empty; segments neither overlap nor have gaps between them."""
 
     codes = (codes.LOG_EMPTY, codes.SEGMENTS_OVERLAP, codes.SEGMENTS_GAP)
 
@@ -23,19 +23,19 @@ class SegmentOffsets(PartitionCheck):
         self._findings: list[Finding] = []
         self._empty: list[SegmentFacts] = []
         self._before: SegmentFacts | None = None
-        # The highest last offset so far, and the segment that it is in.
+        # The highest last offset so far, and its segment.
         self._highest: tuple[int, str] | None = None
 
     def take(self, segment: SegmentFacts) -> None:
-        """The next segment."""
+        """Add the next segment."""
         self._findings += self._emptied()
         self._findings += self._overlap(segment)
         self._findings += self._gap(segment)
         if not segment.size:
             self._empty.append(segment)
-            self._before = None  # what is missing after it is said of the empty one
+            self._before = None  # the finding about the empty segment covers a gap after it
         last = segment.extent.last
-        # An offset that the segment cannot have is damage, and says nothing about others.
+        # An impossible offset for the segment is damage, and proves nothing about others.
         if last is not None and last - segment.base_offset <= MAX_RELATIVE_OFFSET:
             self._before = segment
             if self._highest is None or last > self._highest[0]:
@@ -44,17 +44,17 @@ class SegmentOffsets(PartitionCheck):
             self._before = None
 
     def pass_over(self) -> None:
-        """The next segment could not be read: nothing is known of what lies on its two sides."""
+        """Skip an unreadable segment: the segments on its two sides are not compared."""
         self._findings += self._emptied()
         self._before = None
 
     def finish(self) -> list[Finding]:
-        """What was found; after the last segment, which may be empty."""
+        """The findings, after the last segment, which may be empty."""
         self._empty.clear()
         return self._findings
 
     def _emptied(self) -> Iterator[Finding]:
-        """The segment before, if it is empty: now it is known not to be the last."""
+        """Findings for the previous segments if they are empty, as they are not the last."""
         for segment in self._empty:
             message = "0 bytes, and not the last segment"
             yield Finding(segment.name, codes.LOG_EMPTY, None, message, offset=segment.base_offset)
@@ -81,7 +81,7 @@ class SegmentOffsets(PartitionCheck):
         )
 
     def _gap(self, segment: SegmentFacts) -> Iterator[Finding]:
-        """Offsets that are missing between two segments that miss none themselves."""
+        """The finding for offsets missing between two segments without gaps of their own."""
         before, extent = self._before, segment.extent
         if before is None or self._highest is None:
             return

@@ -1,1 +1,1 @@
-"""The codecs of batches, framed as Kafka frames them, in both directions."""
+"""Batch codecs with Kafka's framing: compression and decompression."""

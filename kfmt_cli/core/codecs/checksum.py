@@ -1,8 +1,8 @@
 """CRC-32 and CRC-32C of many regions of a block.
 
-Small regions go through the compiled loop (a call into a library costs more than they do), long
-ones through zlib and the crc32c package, which use the processor's instructions. The crc32c package
-takes longer to import than the loop needs for tens of megabytes: it is only used for long reads.
+The compiled loop handles small regions, for which a library call would cost more than the work.
+zlib and the crc32c package, which use CPU instructions, handle long ones. Importing crc32c takes
+longer than the loop needs for tens of megabytes, so only long reads use it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _table(polynomial: int) -> array.array[int]:
 def crc_of_regions(
     polynomial: int, data: Buffer, starts: IntArray, ends: IntArray, long_read: bool
 ) -> IntArray:
-    """The CRC of each region of `data`; `long_read` when much more data will follow."""
+    """The CRC of each region of `data`; `long_read` if much more data will follow."""
     regions = np.array([starts, ends], np.int64)
     out = np.empty(len(starts), np.int64)
     n_long = (ends - starts).sum() // LONG_REGION
@@ -57,7 +57,7 @@ def crc_of_regions(
 
 
 class RunningCrc:
-    """A CRC over bytes that come in pieces."""
+    """A CRC over data in pieces."""
 
     def __init__(self, polynomial: int) -> None:
         self._crc = _library(polynomial)

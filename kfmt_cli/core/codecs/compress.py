@@ -1,9 +1,8 @@
-"""The codecs, written as Kafka frames them: the inverse of `core/codecs/decompress.py`.
+"""Compression with Kafka's framing: the inverse of `core/codecs/decompress.py`.
 
-Source: `org.apache.kafka.common.compress`. The framing is Kafka's to the byte. What is inside
-depends on the library: gzip and snappy come out as from Java's (zlib and snappy are the same code
-there), zstd where its version is the same; LZ4 blocks of lz4-java differ, as it chooses its matches
-in its own way.
+Source: `org.apache.kafka.common.compress`. The framing matches Kafka's byte for byte. The
+payload depends on the library: gzip and snappy match Java's, which uses the same zlib and snappy
+code; zstd matches if the versions are equal. LZ4 blocks differ: lz4-java chooses other matches.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ LZ4_END = bytes(4)
 LZ4_STORED = 0x80000000
 ZSTD_LEVEL = 3  # the default of Kafka's codec
 LZ4_HIGH = 3
-LEVELS = {"gzip": range(-1, 10), "lz4": range(1, 18), "zstd": range(-7, 23)}  # that codecs take
+LEVELS = {"gzip": range(-1, 10), "lz4": range(1, 18), "zstd": range(-7, 23)}  # accepted levels
 
 _per_thread = threading.local()
 
 
 def compress(codec: str, data: bytes, magic: int = 2, level: int | None = None) -> bytes:
-    """The bytes in Kafka's framing of a codec, for records of a magic.
+    """Compress data with Kafka's framing for a codec and a magic.
 
-    level: None for that which Kafka's producer takes; snappy has none.
+    level: None for the Kafka producer's default; snappy has no levels.
     """
     return COMPRESSORS[codec](data, magic, level)
 
@@ -43,7 +42,7 @@ def _none(data: bytes, magic: int, level: int | None) -> bytes:
 
 
 def _gzip(data: bytes, magic: int, level: int | None) -> bytes:
-    """One member, its header as Java's from 16 on."""
+    """One member, with the header that Java 16 and later write."""
     del magic
     stream = zlib.compressobj(-1 if level is None else level, wbits=31)
     done = stream.compress(data) + stream.flush()
@@ -51,7 +50,7 @@ def _gzip(data: bytes, magic: int, level: int | None) -> bytes:
 
 
 def _snappy(data: bytes, magic: int, level: int | None) -> bytes:
-    """Xerial's stream: a header, then blocks with their lengths."""
+    """A Xerial stream: a header, then length-prefixed blocks."""
     del magic, level
     import snappy
 
@@ -63,7 +62,7 @@ def _snappy(data: bytes, magic: int, level: int | None) -> bytes:
 
 
 def _lz4(data: bytes, magic: int, level: int | None) -> bytes:
-    """A frame of independent blocks; magic 0 has the checksum of its header wrong (KAFKA-3160)."""
+    """A frame of independent blocks; for magic 0, its header checksum is wrong (KAFKA-3160)."""
     import lz4.block
 
     covered = LZ4_MAGIC + LZ4_DESCRIPTOR if magic == 0 else LZ4_DESCRIPTOR
@@ -80,14 +79,14 @@ def _lz4(data: bytes, magic: int, level: int | None) -> bytes:
 
 
 def _lz4_level(level: int | None) -> dict[str, Any]:
-    """How the library is asked for a level; from 3 on it searches longer."""
+    """The library's arguments for a level; level 3 and higher search longer."""
     if level is None or level < LZ4_HIGH:
         return {}
     return {"mode": "high_compression", "compression": level}
 
 
 def _zstd(data: bytes, magic: int, level: int | None) -> bytes:
-    """A frame without content size and checksum, flushed before its end as Java's stream is."""
+    """A frame without content size or checksum, flushed before its end like Java's stream."""
     del magic
     import zstandard
 

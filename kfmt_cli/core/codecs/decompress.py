@@ -1,7 +1,7 @@
-"""The codecs, as Kafka frames them, with a limit on what may come out.
+"""Decompression with Kafka's framing and an output limit.
 
-Source: `org.apache.kafka.common.compress`; where other clients write something that Kafka's own
-reader accepts too, it is read here as well.
+Source: `org.apache.kafka.common.compress`. Also reads the variants of other clients that Kafka's
+reader accepts.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class TooLargeError(CompressionError):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How much one batch may decompress to: `ratio` times its compressed bytes, but `always` is
-    allowed and more than `most` never is."""
+    """The most bytes one batch may decompress to: `ratio` times its compressed bytes, but at least
+    `always` and at most `most`."""
 
     most: int = 1 << 30
     always: int = 64 * MIB
@@ -38,27 +38,27 @@ class Limit:
 
     @classmethod
     def of_option(cls, most: int | None) -> Limit:
-        """What --max-decompressed says: so much, whatever the ratio."""
+        """The limit that --max-decompressed sets, whatever the ratio; the default for None."""
         return cls() if most is None else cls(most=most, always=most)
 
     @property
     def given(self) -> int | None:
-        """What --max-decompressed said; None without it."""
+        """The value of --max-decompressed; None without it."""
         return self.most if self.most == self.always else None
 
     def of(self, compressed: int) -> int:
-        """The limit for that many compressed bytes."""
+        """The limit for a number of compressed bytes."""
         return min(self.most, max(self.always, self.ratio * compressed))
 
 
-PIECE = 8 << 20  # of what large batches decompress to
-LARGE = 64 << 20  # may come out of a batch that is decompressed at once
-# The decompressors of lz4 and zstd are costly to make and must not be shared.
+PIECE = 8 << 20  # of the output of large batches
+LARGE = 64 << 20  # the most output of a batch decompressed in one piece
+# lz4 and zstd decompressors are costly to make, and threads must not share them.
 _per_thread = threading.local()
 
 
 def decompress(codec: str, data: Buffer, limit: int, magic: int = 2) -> bytes:
-    """All that the bytes decompress to, `limit` bytes at most; raises CompressionError."""
+    """Decompress bytes; raises CompressionError, also for more than `limit` bytes of output."""
     try:
         return CODECS[codec](bytes(data), limit, magic)
     except CompressionError:
@@ -81,7 +81,7 @@ def _none(data: bytes, limit: int, magic: int) -> bytes:
 
 
 def _gzip(data: bytes, limit: int, magic: int) -> bytes:
-    """One or more members; what follows them is ignored when it is no gzip header."""
+    """One or more members; trailing bytes that are not a gzip header are ignored."""
     del magic
     done: list[bytes] = []
     room = limit
@@ -97,7 +97,7 @@ def _gzip(data: bytes, limit: int, magic: int) -> bytes:
 
 
 def _gzip_member(member: Any, data: bytes, limit: int, room: int) -> bytes:
-    """A member, which comes in pieces if it is large: the library takes twice of what it gives."""
+    """A member, in pieces if it is large: the library takes twice the memory of its output."""
     piece = max(PIECE, room // 16)
     first: bytes = member.decompress(data, min(room + 1, piece))
     if member.eof or not member.unconsumed_tail or len(first) > room:
@@ -114,11 +114,11 @@ def _gzip_member(member: Any, data: bytes, limit: int, room: int) -> bytes:
 
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
-_XERIAL_AGAIN = 0x82534E41  # the magic's first bytes where a chunk's length would be
+_XERIAL_AGAIN = 0x82534E41  # the magic's first bytes in place of a chunk length
 
 
 def _snappy(data: bytes, limit: int, magic: int) -> bytes:
-    """Xerial's chunks (Kafka's own), or one raw block (other clients)."""
+    """Xerial chunks (Kafka's own framing) or one raw block (other clients)."""
     del magic
     if len(data) < 16 or data[:8] != XERIAL_MAGIC:
         return _snappy_block(data, limit)
@@ -128,7 +128,7 @@ def _snappy(data: bytes, limit: int, magic: int) -> bytes:
     while len(data) - at >= 4:
         (length,) = struct.unpack_from(">I", data, at)
         at += 4
-        if length == _XERIAL_AGAIN:  # streams that were put one after the other
+        if length == _XERIAL_AGAIN:  # concatenated streams
             at += 12
             continue
         if length > len(data) - at:
@@ -159,7 +159,7 @@ LZ4_MAGIC = b"\x04\x22\x4d\x18"
 
 
 def _lz4(data: bytes, limit: int, magic: int) -> bytes:
-    """One frame, with whatever sizes and checksums it says; bytes after it are ignored."""
+    """One frame, with any declared sizes and checksums; bytes after it are ignored."""
     import lz4.frame
 
     if magic == 0:
@@ -169,20 +169,20 @@ def _lz4(data: bytes, limit: int, magic: int) -> bytes:
         stream = lz4.frame.LZ4FrameDecompressor()
     else:
         stream.reset()
-    # LZ4 cannot grow by more than 255, so most batches need no limit, which costs time.
+    # LZ4 expands at most 255 times, so most batches need no limit, which would cost time.
     bounded = len(data) * 255 > min(limit, LARGE)
     done = _lz4_pieces(stream, data, limit) if bounded else stream.decompress(data)
     if len(done) > limit:
         raise _too_large("lz4", limit)
     if not stream.eof:
         raise CompressionError("lz4: the frame ends early")
-    # Only after a whole frame: `reset` keeps the rest of a frame's declared size.
+    # Only after a complete frame: `reset` keeps the rest of a frame's declared size.
     _per_thread.lz4 = stream
     return done
 
 
 def _lz4_pieces(stream: Any, data: bytes, limit: int) -> bytes:
-    """What comes out of a frame, and no more than one piece above the limit."""
+    """The output of a frame, at most one piece above the limit."""
     piece = max(PIECE, limit // 16)
     first: bytes = stream.decompress(data, max_length=min(limit + 1, piece))
     if stream.eof or stream.needs_input:
@@ -195,7 +195,7 @@ def _lz4_pieces(stream: Any, data: bytes, limit: int) -> bytes:
 
 
 def _with_true_header_checksum(data: bytes) -> bytes:
-    """Magic 0 has the header checksum taken over the frame's magic too (KAFKA-3160); mend it."""
+    """Fix the header checksum of magic 0, which also covers the frame's magic (KAFKA-3160)."""
     if data[:4] != LZ4_MAGIC or len(data) < 7:
         raise CompressionError("lz4: no frame header")
     end = 6 + (8 if data[4] & 0x08 else 0) + (4 if data[4] & 0x01 else 0)
@@ -205,7 +205,7 @@ def _with_true_header_checksum(data: bytes) -> bytes:
 
 
 def xxh32_short(data: bytes) -> int:
-    """xxHash32 with seed 0 of fewer than 16 bytes: an LZ4 frame's descriptor."""
+    """xxHash32 with seed 0 of fewer than 16 bytes, such as an LZ4 frame descriptor."""
     prime_1, prime_2, prime_3, prime_4, prime_5 = (
         0x9E3779B1,
         0x85EBCA77,
@@ -228,8 +228,8 @@ def xxh32_short(data: bytes) -> int:
     return value ^ value >> 16
 
 
-# No more than this is given to the decompressor at once: a block of at most 128 KiB takes 4 bytes
-# or more, so that what one piece can become stays below `Limit.always`.
+# Input bytes per call: a block of at most 128 KiB takes at least 4 bytes, so the output of one
+# piece stays below `Limit.always`.
 ZSTD_PIECE = 2048
 
 

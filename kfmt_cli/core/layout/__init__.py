@@ -1,1 +1,1 @@
-"""A structure, described once: wire types, fields, layouts, messages with versions, trees."""
+"""A structure, described once: wire types, fields, layouts, versioned messages, trees."""

@@ -1,4 +1,4 @@
-"""One field of a structure: its name, its wire type, its words, and what its bits mean."""
+"""One field of a structure: its name, wire type, description, and the meaning of its bits."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from kfmt_cli.core.layout.wire import WireType
 
-# What a number counts.
+# Units of numbers.
 MILLISECONDS = "ms"
-BYTE = "byte"  # a place in a file
+BYTE = "byte"  # a position in a file
 BYTES = "bytes"
 OFFSET = "offset"
 
@@ -21,7 +21,7 @@ class Bits:
 
     name: str
     at: int
-    """The lowest."""
+    """The lowest bit."""
     width: int = 1
     symbols: tuple[str, ...] | None = None
     """Names by value, None for yes or no."""
@@ -29,7 +29,7 @@ class Bits:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """A word for every value that the bits can have."""
+        """The name of each possible value."""
         return tuple(self.symbol(value) for value in range(1 << self.width))
 
     @property
@@ -59,18 +59,18 @@ class Flags:
 
 
 def numbered(names: Mapping[int, str]) -> tuple[str, ...]:
-    """Symbols of numbers that do not follow one another; those between have none."""
+    """Symbols for numbers with gaps between them; the gaps have empty ones."""
     return tuple(names.get(number, "") for number in range(max(names) + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class HeldMessage:
-    """The message that a field of bytes holds, after its version as an int16."""
+    """The message in a bytes field, preceded by its version as an int16."""
 
     message: Any
     """The Layout of the message."""
     where: str = ""
-    """A field next to it, or around it, on whose value it depends."""
+    """A field next to it, or in an enclosing message, that decides whether it is there."""
     value: str = ""
     """The value that this field must have."""
 
@@ -88,17 +88,17 @@ class Field:
     frames: bool = False
     """Whether its value is the number of bytes that the rest of the row fills."""
     none: int | None = None
-    """The value that means that there is none. Of a message that has versions: since, until: those
-    that have the field, both included."""
+    """The value that means none. since, until: the first and the last message version with the
+    field."""
     since: int = 0
     until: int | None = None
     nullable_since: int | None = None
-    """The version from which on it may be null."""
+    """The first version in which it may be null."""
     tag: int | None = None
-    """Its number among the tagged fields, from version `tagged_since` on."""
+    """Its number among the tagged fields, from version `tagged_since`."""
     tagged_since: int = 0
     holds: HeldMessage | None = None
-    """The message that its bytes are."""
+    """The message in its bytes."""
     classic: bool = False
     """It has no compact length in any version."""
 
@@ -107,7 +107,7 @@ class Field:
         return self.since <= version and (self.until is None or version <= self.until)
 
     def symbol(self, value: object) -> str | None:
-        """The name of a value, None where it has none."""
+        """The name of a value, or None."""
         names = self.symbols or ()
         known = isinstance(value, int) and 0 <= value < len(names)
         return (names[int(value)] or None) if known else None  # type: ignore[call-overload]

@@ -1,7 +1,7 @@
 """Layouts: a structure of the disk format written down once, as a table of fields.
 
-From the table come the slow reader that knows where everything is and why it fails, the program of
-the bulk kernel, the writer, the NumPy dtype, and the names that outputs and docs use.
+The table yields the slow reader, which reports where everything is and why it fails, the bulk
+kernel's program, the writer, the NumPy dtype, and the names in outputs and docs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What the slow reader found: values by field name, their spans in the buffer, the end."""
+    """A row from the slow reader: values by field name, their spans in the buffer, the end."""
 
     values: dict[str, Value]
     spans: dict[str, tuple[int, int]]
@@ -43,17 +43,17 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What the kernel found in n regions, one int64 column a field."""
+    """Rows that the kernel decoded from n regions, one int64 column per field."""
 
     names: Mapping[str, int]
-    """A field's column there. A bytes field is two columns, start and (`name_size`) length; an
-    array count and (`name_first`) the first of its rows in `children`."""
+    """Each field's column in `rows`. A bytes field has two, start and (`name_size`) length; so has
+    an array, count and (`name_first`) its first row in `children`."""
     rows: IntArray
     """(columns, rows)."""
     children: IntArray
     regions: IntArray
     """(5, n): start, end, exclusive end of the region's rows, one of `kernel.STATUSES`, byte after
-    the last whole row."""
+    the last complete row."""
 
     def __getitem__(self, name: str) -> IntArray:
         column: IntArray = self.rows[self.names[name]]
@@ -70,15 +70,15 @@ class Layout:
     """Where Kafka defines it."""
     fields: tuple[Field, ...]
     bulk: bool = False
-    """The kernel is to run it; raises TypeError for a field that it cannot run. Of a message:
-    versions, the first and the last."""
+    """Whether the kernel runs it; raises TypeError for a field that it cannot run. versions: of a
+    message, the first and the last."""
     versions: tuple[int, int] | None = None
     flexible_since: int | None = None
-    """The first one with compact lengths and tagged fields; `versions.py` gives the Layout of one
-    of them, which has `tagged` where it is flexible."""
+    """The first version with compact lengths and tagged fields. `versions.py` makes the Layout of a
+    version; a flexible one has `tagged`."""
     tagged: TaggedFields | None = None
     text: bool = False
-    """Names and values of a text file, which have no place and no size."""
+    """Names and values of a text file, without positions and sizes."""
 
     def __post_init__(self) -> None:
         if self.bulk:
@@ -86,17 +86,17 @@ class Layout:
 
     @cached_property
     def size(self) -> int | None:
-        """Bytes of a row, None where it varies."""
+        """Bytes per row, None if it varies."""
         sizes = [field.type.size for field in self.fields]
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
     @cached_property
     def min_size(self) -> int:
-        """The least bytes of a row."""
+        """The fewest bytes of a row."""
         return sum(_min_size(field.type) for field in self.fields)
 
     def offset_of(self, name: str) -> int:
-        """Where a field begins in the row; the fields before it must be of fixed size."""
+        """Where a field begins in the row; the fields before it must have fixed sizes."""
         at = 0
         for field in self.fields:
             if field.name == name:
@@ -106,8 +106,8 @@ class Layout:
         raise KeyError(name)
 
     def number(self, name: str) -> Callable[[bytes], int]:
-        """What reads a field of fixed size, before which all are, out of the bytes of a row; it
-        raises `struct.error` where they end before it does."""
+        """A function that reads a fixed-size field, preceded by fixed-size fields only, from a
+        row's bytes; it raises `struct.error` if they end too early."""
         type_ = self.field(name).type
         assert isinstance(type_, Integer)
         code = {1: "b", 2: "h", 4: "i", 8: "q"}[type_.size]
@@ -140,7 +140,7 @@ class Layout:
     def read(
         self, data: Buffer, at: int, end: int, origin: Origin, path: tuple[str, ...] = ()
     ) -> Row:
-        """The row at byte `at` of a buffer that ends for it at `end`; raises DecodeError."""
+        """Read the row at byte `at` of a buffer, up to `end` at most; raises DecodeError."""
         spans: dict[str, tuple[int, int]] = {}
         try:
             values, after = self._read(data, at, end, spans)
@@ -188,7 +188,7 @@ class Layout:
     # The writer.
 
     def write(self, values: Mapping[str, Value]) -> bytes:
-        """The exact inverse of `read`; a framing field's value is counted, not taken."""
+        """The exact inverse of `read`; a framing field's value is computed, not taken."""
         done = b"" if self.tagged is None else self.tagged.write(values)
         for field in reversed(self.fields):
             value = len(done) if field.frames else values[field.name]
@@ -204,7 +204,7 @@ class Layout:
 
     @cached_property
     def child(self) -> Layout | None:
-        """The Layout of the array field, if there is one."""
+        """The array field's Layout, or None."""
         for field in self.fields:
             if isinstance(field.type, Array):
                 assert isinstance(field.type.of, Layout)
@@ -233,7 +233,7 @@ class Layout:
         return np.array(instructions, np.int64)
 
     def sizes(self, rows: IntArray, children: IntArray) -> tuple[IntArray, IntArray]:
-        """Of each row of `Columns.rows`: the bytes that its frame counts, and all its bytes."""
+        """For each row of `Columns.rows`: the bytes that its frame counts, and its total bytes."""
         bodies, sizes = np.empty((2, rows.shape[1]), np.int64)
         encode.measure(self.program, rows, children, bodies, sizes)
         return bodies, sizes
@@ -247,11 +247,11 @@ class Layout:
         spare: int = 0,
         most_rows: int = 1 << 40,
     ) -> Columns:
-        """Decode rows from each region until its end or first fault; `expected` rows in all, or so.
+        """Decode rows from each region until its end or first fault; about `expected` rows in all.
 
-        Nothing is trusted: memory is taken for what the bytes can hold, not for what a count says,
-        and for `most_rows` rows and as many of their array at most; regions that this leaves
-        unfinished have the status FULL. spare: columns of zeros after those of the fields, for the
+        Nothing is trusted: memory is allocated for as many rows as the bytes can contain, not for a
+        stored count, and for at most `most_rows` rows and as many array elements. Regions left
+        unfinished get the status FULL. spare: columns of zeros after the fields' columns, for the
         caller.
         """
         width = 1 + sum(field.type.columns for field in self.fields) + spare
@@ -284,7 +284,7 @@ def _min_size(wire: WireType) -> int:
 
 
 def check_bulk(layout: Layout) -> None:
-    """Raise TypeError where a Layout has a field that the kernel does not run."""
+    """Raise TypeError if a Layout has a field that the kernel cannot run."""
     arrays = 0
     for each_field in layout.fields:
         try:

@@ -1,7 +1,7 @@
-"""Messages as JSON has them: names next to numbers, bytes as text, messages inside bytes opened.
+"""Messages as JSON: names next to numbers, bytes as text, messages inside bytes decoded.
 
-As in the JSON of Kafka's own tools, bytes are base64 and uuids are text; field names are in
-snake_case. A number with a name has a member `…_name` next to it.
+As in the JSON of Kafka's own tools, bytes are base64 and uuids are text. Field names are in
+snake_case. A number with a name gets a member `…_name` next to it.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ Values = Mapping[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class MessageReading:
-    """What bytes say."""
+    """A message as read."""
 
     values: dict[str, Value]
     """The values, by field name."""
     end: int
-    """The byte after them."""
+    """The byte after the values."""
     fault: str | None = None
-    """Why and where they stop to be the message, None where they are whole."""
+    """Why and where reading failed; None for a complete message."""
 
 
 def read_message(layout: Layout, data: Buffer, at: int, end: int) -> MessageReading:
-    """A message, or as much of it as can be read."""
+    """Read a message, or as much of it as possible."""
     try:
         values, after = layout.read_values(data, at, end)
     except WireError as error:
@@ -48,7 +48,7 @@ def read_message(layout: Layout, data: Buffer, at: int, end: int) -> MessageRead
 
 
 def _known(node: Node) -> Value:
-    """What was read below a node."""
+    """The values read under a node."""
     if node.layout is not None or node.is_tagged:
         known: dict[str, Value] = {}
         for child in node.children:
@@ -67,14 +67,14 @@ def _known(node: Node) -> Value:
 def plain(layout: Layout, values: Values, around: Values | None = None) -> dict[str, Any]:
     """The values of a message for JSON, in the order of its fields.
 
-    around: the values of the message that it is a part of.
+    around: the values of the enclosing message.
     """
     fields = {field.name: field for field in fields_of(layout)}
     context = {**(around or {}), **values}
     done: dict[str, Any] = {}
     for name, value in values.items():
         field = fields.get(name)
-        if field is None:  # tagged fields that are not known, by their tags
+        if field is None:  # unknown tagged fields, by tag
             done[name] = plain_value(value)
             continue
         done[name] = _of_field(field, value, context)
@@ -84,7 +84,7 @@ def plain(layout: Layout, values: Values, around: Values | None = None) -> dict[
 
 
 def fields_of(layout: Layout) -> list[Field]:
-    """The fields of a version of a message, the tagged ones after the others."""
+    """The fields of a message version, tagged ones last."""
     tagged = layout.tagged.known if isinstance(layout.tagged, TaggedFields) else {}
     return [*layout.fields, *(field for field in tagged.values() if isinstance(field, Field))]
 
@@ -108,7 +108,7 @@ def _of_type(type_: object, value: Value, context: Values) -> Any:
 
 
 def plain_value(value: Value) -> Any:
-    """A value without a Layout for JSON."""
+    """A value without a Layout, for JSON."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, dict):
@@ -121,9 +121,9 @@ def plain_value(value: Value) -> Any:
 
 
 def self_versioned(message: Layout, data: Buffer, at: int, end: int) -> Layout | None:
-    """The Layout of a message whose first field is its version; None where there is none.
+    """The Layout of a message that begins with its version; None if that is missing or negative.
 
-    A version that is newer than all known ones is read as the newest.
+    A version newer than all known ones is read as the newest.
     """
     if end - at < Int16.size:
         return None
@@ -135,9 +135,9 @@ def self_versioned(message: Layout, data: Buffer, at: int, end: int) -> Layout |
 def held_layout(
     held: HeldMessage, data: Buffer, at: int, end: int, context: Values
 ) -> Layout | None:
-    """The Layout of the message that bytes hold, after their version; None where it is not known.
+    """The Layout of the message in bytes, after its version; None if unknown.
 
-    A version that is newer than all known ones is read as the newest, as Kafka's clients do.
+    A version newer than all known ones is read as the newest, as Kafka's clients do.
     """
     if held.where and context.get(held.where) != held.value:
         return None
@@ -145,7 +145,7 @@ def held_layout(
 
 
 def open_held(held: HeldMessage, data: bytes, context: Values) -> dict[str, Any] | None:
-    """The message that bytes hold, with its version; None where they hold none."""
+    """The message in bytes, with its version; None if they are not a valid one."""
     layout = held_layout(held, data, 0, len(data), context)
     if layout is None:
         return None

@@ -1,4 +1,4 @@
-"""Where a byte is: in a file, or in a block that was decompressed out of one."""
+"""Where a byte is: in a file, or in a block decompressed from one."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from kfmt_cli.errors import KfmtError
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What the bytes of a buffer are."""
+    """Where the bytes of a buffer come from."""
 
     name: str
     """The file, as the user gave it."""
     base: int = 0
-    """The file's byte that is byte 0 of the buffer."""
+    """The position in the file of the buffer's byte 0."""
     decompressed: bool = False
-    """The buffer came out of the compressed bytes at `base` instead."""
+    """Whether the buffer was decompressed from the bytes at `base` instead."""
 
     def byte(self, at: int) -> str:
-        """The words for byte `at` of the buffer."""
+        """Text for byte `at` of the buffer."""
         if self.decompressed:
             return f"byte {at} of what byte {self.base} decompresses to"
         return f"byte {self.base + at}"
@@ -27,7 +27,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A byte of an origin and the path of structures that led there."""
+    """A byte of an origin and the path of structures to it."""
 
     origin: Origin
     at: int
@@ -35,7 +35,7 @@ class Place:
 
     @property
     def position(self) -> int:
-        """The byte in the file; of a decompressed block, where its compressed bytes begin."""
+        """The byte in the file; for a decompressed block, where its compressed bytes begin."""
         return self.origin.base + (0 if self.origin.decompressed else self.at)
 
     def __str__(self) -> str:
@@ -44,9 +44,9 @@ class Place:
 
 
 class DecodeError(KfmtError):
-    """Bytes that are not what their Layout says.
+    """Bytes that do not match their Layout.
 
-    reason: what is wrong, in words. place: where. status: the kernel's word for the same fault
+    reason: what is wrong, as text. place: where. status: the kernel's name for the same fault
     (a key of `kernel.STATUSES`).
     """
 

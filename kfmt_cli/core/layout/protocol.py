@@ -1,8 +1,8 @@
-"""The wire types of Kafka's protocol messages next to those of logs: text, uuids, flags, floats
-and lists.
+"""Wire types that Kafka's protocol messages add to the ones in logs: text, uuids, flags, floats and
+lists.
 
-Each has the two forms that Kafka gives it: the classic one with a length of fixed size, and the
-compact one of flexible versions, whose length is an unsigned varint of one more (0 is null).
+Types with a length have two forms: classic, with a fixed-size length, and compact, in flexible
+versions, whose length is stored plus one as an unsigned varint (0 is null).
 Source: KIP-482, `org.apache.kafka.common.protocol.types.Type`.
 """
 
@@ -34,7 +34,7 @@ from kfmt_cli.core.uuids import uuid_bytes, uuid_text
 
 @dataclass(frozen=True, slots=True)
 class CompactLength:
-    """An unsigned varint that holds a length and one more; 0 means -1, which is null."""
+    """A length stored plus one as an unsigned varint; 0 means -1, which is null."""
 
     name: str = "compact length"
     size: None = None
@@ -54,7 +54,7 @@ COMPACT = CompactLength()
 
 
 class NotBulk:
-    """What the bulk kernel cannot run; a Layout that is made for it refuses such a type."""
+    """A type that the bulk kernel cannot run; a bulk Layout refuses it."""
 
     __slots__ = ()
     columns = 0
@@ -62,13 +62,13 @@ class NotBulk:
 
     @property
     def instruction(self) -> tuple[int, int]:
-        """Raise TypeError: there is no such operation."""
+        """Raise TypeError: the kernel has no such operation."""
         raise TypeError(f"{type(self).__name__} is not a type that the bulk kernel runs")
 
 
 @dataclass(frozen=True, slots=True)
 class Boolean(NotBulk):
-    """A byte that is 0 for no and anything else for yes."""
+    """A byte: 0 is false, anything else is true."""
 
     name: str = "boolean"
     size: int = 1
@@ -84,7 +84,7 @@ class Boolean(NotBulk):
 
 @dataclass(frozen=True, slots=True)
 class Float(NotBulk):
-    """A 64-bit floating-point number of IEEE 754."""
+    """An IEEE 754 64-bit floating-point number."""
 
     name: str = "float64"
     size: int = 8
@@ -101,7 +101,7 @@ class Float(NotBulk):
 
 @dataclass(frozen=True, slots=True)
 class Uuid(NotBulk):
-    """16 bytes; a value is the text that Kafka writes: URL-safe base64 without padding."""
+    """16 bytes; a value is Kafka's text form: URL-safe base64 without padding."""
 
     name: str = "uuid"
     size: int = 16
@@ -170,7 +170,7 @@ class Octets(NotBulk):
 
 
 def _length(length: Length, nullable: bool, data: Buffer, at: int, end: int) -> tuple[int, int]:
-    """A length that was checked against the bytes there are, -1 for null; raises WireError."""
+    """A length checked against the bytes left, -1 for null, and its end; raises WireError."""
     value, start = length.read(data, at, end)
     if value < 0 and (not nullable or value < -1):
         raise WireError(f"length {value}, but null is not allowed here", at, "LENGTH_NEGATIVE")
@@ -208,12 +208,12 @@ class List(NotBulk):
 
 @dataclass(frozen=True, slots=True)
 class Struct(NotBulk):
-    """A structure as a value inside another."""
+    """A structure as a value in another."""
 
     of: Substructure
     nullable: bool = False
-    """Whether it is there is said before it; among tagged fields as an unsigned varint, 0 for null,
-    elsewhere as a byte, -1 for null (KIP-893)."""
+    """A presence marker precedes it: in tagged fields an unsigned varint, 0 for null, elsewhere a
+    byte, -1 for null (KIP-893)."""
     in_tag: bool = False
     size: None = None
 
@@ -222,7 +222,7 @@ class Struct(NotBulk):
         return f"{'nullable ' if self.nullable else ''}{self.of.name}"
 
     def read_presence(self, data: Buffer, at: int, end: int) -> tuple[bool, int]:
-        """Whether a nullable structure is there, and the byte after what says so."""
+        """Whether a nullable structure is present, and the byte after its marker."""
         if self.in_tag:
             count, after = UVarint32.read(data, at, end)
             return count > 0, after
@@ -244,13 +244,13 @@ class Struct(NotBulk):
 
 
 class Unlaid(NotBulk):
-    """A type as a definition names it, before a version says how it is laid down."""
+    """A type as a definition names it, before a version decides its encoding."""
 
     __slots__ = ()
     size = None
 
     def read(self, data: Buffer, at: int, end: int) -> tuple[Value, int]:
-        """Raise TypeError: `core/layout/versions.py` makes a type of it that can be read."""
+        """Raise TypeError: `core/layout/versions.py` turns it into a readable type."""
         raise TypeError(f"{self!r} has no version, bytes {at} to {end} of {len(data)} are not read")
 
     def write(self, value: Value) -> bytes:
@@ -265,7 +265,7 @@ class Stated(Unlaid):
     name: str
 
     def laid_down(self, flexible: bool, nullable: bool) -> WireType:
-        """The wire type of a version."""
+        """The wire type in a version."""
         if self is String:
             return Text(COMPACT if flexible else Int16, nullable)
         return Octets(COMPACT, nullable) if flexible else Bytes(Int32, nullable)

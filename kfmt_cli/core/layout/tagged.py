@@ -12,7 +12,7 @@ UNKNOWN_TAGS = "unknown_tagged_fields"
 
 
 class Tagged(Protocol):
-    """A field that may be among the tagged ones of a message."""
+    """A field that a message may have as a tagged one."""
 
     @property
     def name(self) -> str: ...
@@ -25,8 +25,8 @@ class TaggedFields:
     """The last part of a flexible message: a count, then tag, size and bytes of each field."""
 
     known: Mapping[int, Tagged] = field(default_factory=dict)
-    """The fields by tag. One that is not there has no value; one that is not known is kept as bytes
-    under `UNKNOWN_TAGS`."""
+    """The fields by tag. A missing field has no value; an unknown one is kept as bytes under
+    `UNKNOWN_TAGS`."""
 
     def read(self, data: Buffer, at: int, end: int) -> tuple[dict[str, Value], int]:
         """The values by field name and the byte after them; raises WireError."""
@@ -62,7 +62,7 @@ class TaggedFields:
         return value
 
     def write(self, values: Mapping[str, Value]) -> bytes:
-        """The tagged fields among the values of a message, in the order of their tags."""
+        """Encode the tagged fields among a message's values, in tag order."""
         unknown = values.get(UNKNOWN_TAGS) or {}
         assert isinstance(unknown, dict)
         parts = {int(tag): data for tag, data in unknown.items() if isinstance(data, bytes)}

@@ -1,8 +1,7 @@
-"""A structure as a tree: every field with its value and the bytes it is in, down to the bytes
-where it stops to be one.
+"""A structure as a tree: every field with its value and its bytes, up to the first fault.
 
-For output that shows bytes next to their meaning. What the slow reader of `layout.py` refuses
-is kept here up to the fault, which is at the node that has it.
+For output that shows bytes next to their meaning. The slow reader of `layout.py` refuses a faulty
+structure; the tree keeps everything before the fault and records the fault on its node.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ class Node:
     value: Value = None
     children: list[Node] = field(default_factory=list)
     fault: str | None = None
-    """Why it could not be read on; its bytes and its children are then those up to there."""
+    """Why reading failed; its bytes and children then end at the fault."""
     spec: Field | None = None
-    """What its Layout says of it."""
+    """Its definition in the Layout."""
     layout: Layout | None = None
     """The Layout of a structure."""
     is_list: bool = False
@@ -49,14 +48,14 @@ class Node:
     is_tagged: bool = False
     """Whether it has tagged fields."""
     meaning: str = ""
-    """What follows from the value in its place."""
+    """The meaning of the value in its context."""
     is_bad: bool = False
     """Whether something is wrong with it."""
     offset: int | None = None
-    """The offset of the record that the value leads to."""
+    """The offset of the record that the value points to."""
 
     def child(self, name: str) -> Node:
-        """The child of that name; raises StopIteration."""
+        """The child with this name; raises StopIteration."""
         return next(child for child in self.children if child.name == name)
 
     @property
@@ -66,7 +65,7 @@ class Node:
 
 
 def tree(layout: Layout, data: Buffer, at: int, end: int) -> Node:
-    """The structure at byte `at` of a buffer that ends for it at `end`."""
+    """Read the structure at byte `at` of a buffer, up to `end` at most."""
     node = Node(layout.name, layout.name, at, at, layout=layout)
     for inner in layout.fields:
         child = _of_field(inner, data, node.end, end)
@@ -118,7 +117,7 @@ def _node(name: str, type_: WireType, data: Buffer, at: int, end: int) -> Node:
 
 
 def _parts_of_sized(node: Node, length: Any, data: Buffer) -> None:
-    """The length of bytes or text, and what has that length; null is its length alone."""
+    """Add the length of bytes or text, and the bytes unless they are null."""
     count, after = length.read(data, node.start, node.end)
     node.children.append(Node("length", length.name, node.start, after, count))
     if node.value is not None:
@@ -126,7 +125,7 @@ def _parts_of_sized(node: Node, length: Any, data: Buffer) -> None:
 
 
 def _list(node: Node, type_: List | Array, data: Buffer, end: int) -> None:
-    """A count, then a node for each value."""
+    """Add a count, then a node for each value."""
     node.is_list = True
     count = Node("count", type_.count.name, node.start, node.start)
     node.children.append(count)
@@ -154,7 +153,7 @@ def _list(node: Node, type_: List | Array, data: Buffer, end: int) -> None:
 
 
 def _tagged(tagged: TaggedFields, data: Buffer, at: int, end: int) -> Node:
-    """A count, then tag, size and value of each tagged field."""
+    """A node with a count, then tag, size and value of each tagged field."""
     node = Node("tagged_fields", "tagged fields", at, at, is_tagged=True)
     count = _child(node, "count", UVarint32, data, end)
     for _ in range(count.value if count.fault is None and isinstance(count.value, int) else 0):
@@ -185,7 +184,7 @@ def _tagged(tagged: TaggedFields, data: Buffer, at: int, end: int) -> Node:
 
 
 def _child(node: Node, name: str, type_: WireType, data: Buffer, end: int) -> Node:
-    """A value without parts as the next child of a node."""
+    """Add a value without parts as a node's next child."""
     child = Node(name, type_.name, node.end, node.end)
     node.children.append(child)
     _fill(child, type_.read, data, end)
@@ -194,7 +193,7 @@ def _child(node: Node, name: str, type_: WireType, data: Buffer, end: int) -> No
 
 
 def _fill(node: Node, read: object, data: Buffer, end: int) -> None:
-    """Read a value that has no parts of its own, or say why there is none."""
+    """Read a value without parts, or set the node's fault."""
     assert callable(read)
     try:
         node.value, node.end = read(data, node.start, end)

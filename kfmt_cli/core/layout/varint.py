@@ -1,8 +1,7 @@
-"""Varints as Kafka writes them: base-128 groups, the lowest first, signed ones through ZigZag.
+"""Varints as Kafka writes them: base-128 groups, lowest first, with ZigZag for signed ones.
 
 Follows `org.apache.kafka.common.utils.ByteUtils`: a 32-bit varint has at most 5 bytes, a 64-bit one
-at most 10; what the last byte holds beyond 32 or 64 bits is dropped; longer encodings than needed
-are accepted.
+at most 10. Bits of the last byte beyond 32 or 64 are dropped, and overlong encodings accepted.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ MAX_BYTES = {32: 5, 64: 10}
 
 
 class VarintError(ValueError):
-    """Bytes that are no varint. status: the kernel's word for it."""
+    """Bytes that are not a varint. status: the kernel's name for the fault."""
 
     def __init__(self, reason: str, status: str) -> None:
         super().__init__(reason)
@@ -68,16 +67,16 @@ class Encoding:
     name: str
     bits: int
     signed: bool
-    """Values are zigzagged."""
+    """Whether values are ZigZag-encoded."""
 
     @property
     def lowest(self) -> int:
-        """The least value."""
+        """The smallest value."""
         return -(1 << self.bits - 1) if self.signed else 0
 
     @property
     def highest(self) -> int:
-        """The greatest value."""
+        """The largest value."""
         return (1 << self.bits - self.signed) - 1
 
     @property

@@ -1,4 +1,4 @@
-"""Messages that have versions, in Kafka's own notation: which fields a version has, and how.
+"""Versioned messages in Kafka's own notation: the fields of each version and their encoding.
 
 Source: KIP-482, and `clients/src/main/resources/common/message/README.md` of Kafka.
 """
@@ -18,7 +18,7 @@ from kfmt_cli.core.layout.wire import Int32, WireType
 
 @cache
 def at_version(message: Layout, version: int) -> Layout:
-    """The Layout of one version of a message; raises ValueError for one that is not known."""
+    """The Layout of one version of a message; raises ValueError for an unknown one."""
     first, last = message.versions or (0, 0)
     if not first <= version <= last:
         raise ValueError(f"{message.name} has versions {first} to {last}, not {version}")
@@ -26,7 +26,7 @@ def at_version(message: Layout, version: int) -> Layout:
 
 
 def _of_version(layout: Layout, version: int, flexible_since: int | None) -> Layout:
-    """The fields of a message, or of a part of one, as a version lays them down."""
+    """The Layout of a message, or of a part of one, in a version."""
     flexible = flexible_since is not None and version >= flexible_since
     fields: list[Field] = []
     tagged: dict[int, Tagged] = {}
@@ -54,7 +54,7 @@ def _of_version(layout: Layout, version: int, flexible_since: int | None) -> Lay
 def _laid_down(
     type_: WireType, version: int, flexible_since: int | None, nullable: bool
 ) -> WireType:
-    """A type that a definition names, as a version lays it down."""
+    """The wire type, in a version, of a type that a definition names."""
     flexible = flexible_since is not None and version >= flexible_since
     if isinstance(type_, Stated):
         return type_.laid_down(flexible, nullable)

@@ -1,4 +1,4 @@
-"""Wire types: how one value is laid down in bytes, for the slow reader, the writer and the kernel.
+"""Wire types: how one value is encoded in bytes, for the slow reader, the writer and the kernel.
 
 All numbers are big-endian two's complement, as in Kafka's protocol guide.
 """
@@ -17,7 +17,7 @@ Value = int | float | str | bytes | list["Value"] | dict[str, "Value"] | None
 
 
 class WireError(ValueError):
-    """Bytes that are no value of the type; `at` is the byte, `status` the kernel's word for it."""
+    """Bytes that are not a value of the type. at: the byte. status: the kernel's name for it."""
 
     def __init__(self, reason: str, at: int, status: str) -> None:
         super().__init__(reason)
@@ -26,15 +26,15 @@ class WireError(ValueError):
         self.path: tuple[str, ...] = ()
 
     def below(self, name: str) -> WireError:
-        """The same error, one level further out."""
+        """This error, with `name` added to the front of its path."""
         self.path = (name, *self.path)
         return self
 
 
 class WireType(Protocol):
-    """What a Field's type can do.
+    """The interface of a Field's type.
 
-    name: for people. size: bytes of a value, None where it varies. instruction: the kernel's
+    name: for people. size: bytes of a value, None if it varies. instruction: the kernel's
     (operation, argument).
     columns: how many columns the kernel fills. dtype: NumPy's name for it, None without a size.
     """
@@ -58,25 +58,25 @@ class WireType(Protocol):
 
 
 def needed_words(size: int, left: int) -> str:
-    """What is said where bytes are missing."""
+    """Text for missing bytes."""
     needed = "1 byte needed" if size == 1 else f"{size} bytes needed"
     return f"{needed}, {left} left"
 
 
 def left_words(left: int) -> str:
-    """How many bytes are left where a length or a count says more."""
+    """Text for the bytes left when a length or a count needs more."""
     return (
         f"only {left} byte{' is' if left == 1 else 's are'} left" if left else "no bytes are left"
     )
 
 
 def left_over_words(left: int) -> str:
-    """How many bytes follow where nothing should."""
+    """Text for bytes that follow the end."""
     return f"{left} trailing byte{'s' * (left != 1)}"
 
 
 def need(size: int, at: int, end: int) -> None:
-    """Raise WireError unless that many bytes are left."""
+    """Raise WireError unless `size` bytes are left."""
     if size > end - at:
         raise WireError(needed_words(size, end - at), at, "EXHAUSTED")
 
@@ -88,7 +88,7 @@ def read_each(
     at: int,
     end: int,
 ) -> tuple[list[Value], int]:
-    """A number of values, one after the other, and the byte after them; raises WireError."""
+    """Read `count` consecutive values; returns them and the byte after. Raises WireError."""
     values: list[Value] = []
     for i in range(count):
         try:
@@ -192,7 +192,7 @@ class Bytes:
 
 
 class Substructure(Protocol):
-    """A structure inside another: what `core/layout/layout.py` calls a Layout."""
+    """A structure inside another: a Layout of `core/layout/layout.py`."""
 
     @property
     def name(self) -> str: ...

@@ -1,4 +1,4 @@
-"""The anatomy of a batch of any magic, also inside of its compressed block."""
+"""The anatomy of a batch of any magic, including its compressed block."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def batch_parts(
     limit: Limit,
     only: int | None = None,
 ) -> Iterator[AnatomyPart]:
-    """Batch i of a block. data: its bytes as the file has them; the reader mends a wrong length.
-    only: the number of the one record that is wanted with the header, None for all of them."""
+    """Batch i of a block. data: its bytes in the file; the reader fixes a wrong length.
+    only: the number of the one record to show with the header, None for all."""
     batches = block.batches
     position = int(batches.position[i])
     if batches.is_v2[i]:
@@ -38,7 +38,7 @@ def batch_parts(
 
 
 def loose_part(data: bytes, position: int) -> AnatomyPart:
-    """Bytes that are no batch of the log, read as one up to where that is possible."""
+    """Bytes that are not a batch of the log, decoded as one as long as possible."""
     magic_at = RECORD_BATCH.offset_of("magic")
     magic = data[magic_at] if len(data) > magic_at else 2
     layout = MESSAGES[magic] if magic < len(MESSAGES) else RECORD_BATCH
@@ -115,7 +115,7 @@ def _in_turn(first: Node, others: Iterator[Node]) -> Iterator[Node]:
 
 
 def _crc(node: Node, block: Block, i: int) -> None:
-    """Say whether the checksum of a batch is right."""
+    """Show on its node whether the checksum of a batch matches."""
     batches = block.batches
     magic, position = int(batches.magic[i]), int(batches.position[i])
     first, end = position + CHECKED_FROM[magic], position + int(batches.size[i])
@@ -124,19 +124,19 @@ def _crc(node: Node, block: Block, i: int) -> None:
 
 
 def _say(node: Node, covered: str, computed: int) -> None:
-    """Say whether a checksum is the computed one."""
+    """Show on its node whether a checksum matches the computed one."""
     node.is_bad = node.value != computed
     node.meaning = f"✗ {covered} is {computed:08x}" if node.is_bad else f"✓ {covered}"
 
 
 def _mended(length: Node, size: int) -> None:
-    """Say that a batch has another length than it says. size: its bytes."""
+    """Show on its node that the length of a batch is wrong. size: its bytes."""
     length.is_bad = True
     length.meaning = f"✗ should be {size - LOG_OVERHEAD}, according to the checksum"
 
 
 def _decompressed(node: Node, codec: int, data: bytes, limit: Limit, magic: int) -> bytes | None:
-    """What compressed bytes come to; the node is told."""
+    """Decompress a block, and set the result or the failure on its node."""
     if codec >= len(CODECS):
         node.fault = f"codec {codec} is not known"
         return None
@@ -158,10 +158,10 @@ class _Inside:
     control: bool
     decoder: Decoder | None
     only: int | None = None
-    """The number of the one record that is wanted, None for all of them."""
+    """The number of the one record to show, None for all."""
 
     def records(self, data: bytes, at: int) -> Iterator[Node]:
-        """The records in a buffer from a byte on."""
+        """The records in a buffer, starting at a byte."""
         declared = self.header["records_count"]
         n = 0
         if self.only is not None:
@@ -189,7 +189,7 @@ class _Inside:
             yield Node("end", "nothing", at, at, fault=words)
 
     def _skipped(self, most: int, data: bytes, at: int) -> tuple[int, int]:
-        """Step over some records by their lengths, up to one that has none: how many those are,
+        """Skip at most `most` records by their lengths, up to an invalid length; returns how many,
         and where they end."""
         for n in range(most):
             try:
@@ -261,7 +261,7 @@ def _message(
 
 
 def _place(messages: list[Node], of_wrapper: int) -> None:
-    """Say which offsets those of the messages in a wrapper of magic 1 mean."""
+    """Show the absolute offsets of the messages in a wrapper of magic 1."""
     offsets = [
         message.children[0]
         for message in messages

@@ -1,4 +1,4 @@
-"""The anatomy of a file that is no log: its entries by their Layout, or its lines."""
+"""The anatomy of a file that is not a log: its entries by their Layout, or its lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def file_part(
 ) -> AnatomyPart:
     """A file, or one of its entries, counted from 0; raises InputError, and NotFoundError.
 
-    layout: of the entries, where the file's kind does not say it.
+    layout: of the entries, if the file's kind does not define it.
     """
     data = read_whole(file, MOST_BYTES)
     nodes = list(_entries(file, data) if layout is None else _repeated(layout, data))
@@ -73,7 +73,7 @@ def _entries(file: Input, data: bytes) -> Iterator[Node]:
 
 
 def _repeated(layout: Layout, data: bytes) -> Iterator[Node]:
-    """Structures one after the other, to the first one that is not whole."""
+    """Consecutive structures, up to the first incomplete one."""
     at = n = 0
     while at < len(data):
         node = tree(layout, data, at, len(data))
@@ -86,7 +86,7 @@ def _repeated(layout: Layout, data: bytes) -> Iterator[Node]:
 
 
 def _check(front: Node, data: bytes) -> None:
-    """Say whether the checksum of a producer snapshot is right."""
+    """Show on its node whether the checksum of a producer snapshot matches."""
     crc = next((child for child in front.children if child.name == "crc"), None)
     if crc is None or crc.fault is not None:
         return

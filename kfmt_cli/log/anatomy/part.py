@@ -15,8 +15,8 @@ class AnatomyPart:
     title: str
     data: bytes
     position: int
-    """The file's byte that is byte 0 of the buffer; of a decompressed one, where its compressed
-    bytes begin."""
+    """The position in the file of the buffer's byte 0; for a decompressed buffer, where its
+    compressed bytes begin."""
     nodes: Iterator[Node]
     codec: str = ""
-    """What it was compressed with, empty for bytes of the file."""
+    """The codec of a decompressed buffer, empty for bytes of the file."""

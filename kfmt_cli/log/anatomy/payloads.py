@@ -1,4 +1,4 @@
-"""What keys and values hold, where that is known: control records, internal topics."""
+"""The contents of known keys and values: control records and internal topics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kfmt_cli.topics.decoder import Decoder, Framed
 def open_payload(
     key: Node, value: Node, data: bytes, control: bool, decoder: Decoder | None
 ) -> None:
-    """Show what a key and a value hold, where that is known."""
+    """Show the contents of a key and a value, if known."""
     key_place, value_place = bytes_of(key), bytes_of(value)
     key_bytes = None if key_place is None else data[key_place[0] : key_place[1]]
     if control:
@@ -43,7 +43,7 @@ def bytes_of(node: Node) -> tuple[int, int] | None:
 
 
 def _put(node: Node, inner: Node) -> None:
-    """A structure in place of the bytes that it is in; what follows it is kept."""
+    """Replace a node's bytes with a structure; keep any bytes after it."""
     raw = node.children.pop()
     node.children.append(inner)
     if inner.is_whole and inner.end < raw.end:
@@ -60,7 +60,7 @@ def _control_value(value: Node, type_: object, data: bytes, at: int, end: int) -
 
 
 def _framed(node: Node, framed: Framed | None, data: bytes, at: int, end: int) -> None:
-    """The message of an internal topic."""
+    """Replace a node's bytes with the message of an internal topic."""
     if framed is None:
         return
     raw = node.children.pop()
@@ -81,7 +81,7 @@ def _framed(node: Node, framed: Framed | None, data: bytes, at: int, end: int) -
 
 
 def _message_tree(layout: Layout, data: bytes, at: int, end: int) -> Node:
-    """A message, with the messages that its bytes hold."""
+    """A message, with the messages in its bytes fields."""
     node = tree(layout, data, at, end)
     _open_held(node, data, {})
     return node
