@@ -27,7 +27,7 @@ def worth(jobs: int, n_bytes: int) -> int:
 
 
 def at_once(n_shares: int, jobs: int) -> int:
-    """The number of shares to give a process at once, so that each process still has several turns."""
+    """The number of shares to give a process at once, leaving each process several turns."""
     return AT_ONCE if n_shares > AT_ONCE * 4 * jobs else 1
 
 
