@@ -1,4 +1,4 @@
-"""What fills the disk under a directory, and how much a broker will free, and when."""
+"""Disk usage under a directory, how much of it a broker will free, and when."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ class Stat:
 
 
 def _subject(level: str, partition: Partition, file: Input) -> StatSubject:
-    """The subject of the row to which a log counts."""
+    """The subject of the row that a log is counted in."""
     if level == SEGMENT:
         return StatSubject(file.name, *_place(partition.name))
     topic, _ = partition_of(file.path)
