@@ -1,4 +1,4 @@
-"""The command line: arguments in, calls out; one file a command."""
+"""The command line: parses arguments and calls commands; one file per command."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MODULES = {name: module for section in SECTIONS.values() for name, module in sec
 
 
 class Commands(click.Group):
-    """Imports a command's module when the command is called, and groups them in the help."""
+    """Imports a command's module when it is called, and groups commands in the help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(MODULES)

@@ -1,4 +1,4 @@
-"""browse: a disk in a terminal."""
+"""browse: shows a disk in the terminal."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def browse(
 
 
 def _decoding() -> tuple[str, ...]:
-    """The options about keys and values as they were given."""
+    """The options for decoding keys and values, as given."""
     context = click.get_current_context()
     names = ("key_format", "key_schema", "value_format", "value_schema", "schemas")
     given = ((f"--{name.replace('_', '-')}", context.params.get(name)) for name in names)

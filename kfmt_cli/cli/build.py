@@ -1,4 +1,4 @@
-"""build: segments out of JSON lines."""
+"""build: segments from JSON Lines."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _options(
     transactional: bool,
     **others: Any,
 ) -> Options:
-    """What shapes batches; raises UsageError for what does not go together."""
+    """Options for building batches; raises UsageError for contradictory ones."""
     import time
 
     from kfmt_cli.writing.build.options import Options

@@ -29,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _of_codes(option: str, help_: str) -> Callable[[F], F]:
-    """An option that names findings."""
+    """A repeatable option that takes finding codes."""
     return click.option(
         option, multiple=True, metavar="CODE", shell_complete=completion.codes, help=help_
     )

@@ -1,4 +1,4 @@
-"""compaction: what the cleaner would keep, and why a key is still here."""
+"""compaction: predicts what the log cleaner keeps, and why a key is still there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a shell offers for names that kfmt knows; they are imported when it asks."""
+"""Shell completion for names that kfmt knows, imported on demand."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import click
 
 
 def codes(_context: click.Context, _parameter: click.Parameter, start: str) -> list[str]:
-    """Kinds of findings."""
+    """Codes of findings."""
     from kfmt_cli.checks.registry import every_code
 
     return [name for name in every_code() if name.startswith(start)]
 
 
 def pages(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
-    """What `explain` has a page of."""
+    """Names of pages of `explain`."""
     from kfmt_cli.render.pages import PAGES
 
     found = [name for name in PAGES if name.startswith(start)]
@@ -21,7 +21,7 @@ def pages(context: click.Context, parameter: click.Parameter, start: str) -> lis
 
 
 def formats(_context: click.Context, _parameter: click.Parameter, start: str) -> list[str]:
-    """The names of formats."""
+    """Names of formats."""
     from kfmt_cli.commands.reference import chapters
 
     names = (layout.name for chapter in chapters() for layout in chapter.layouts)
@@ -29,7 +29,7 @@ def formats(_context: click.Context, _parameter: click.Parameter, start: str) ->
 
 
 def topics(_context: click.Context, _parameter: click.Parameter, start: str) -> list[str]:
-    """Internal topics."""
+    """Names of internal topics."""
     from kfmt_cli.topics import TOPICS
 
     return [name for name in TOPICS if name.startswith(start)]

@@ -1,4 +1,4 @@
-"""convert-v0-to-v2: old message formats as magic 2."""
+"""convert-v0-to-v2: rewrites old message formats as magic 2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""diff: two replicas of a partition."""
+"""diff: compares two replicas of a partition."""
 
 from __future__ import annotations
 

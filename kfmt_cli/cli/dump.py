@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class DumpCommand(click.Command):
-    """Says in its help which files it reads, as the registry of kinds has them."""
+    """Lists in its help the files it reads, from the registry of kinds."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from kfmt_cli.disk.kinds import KINDS

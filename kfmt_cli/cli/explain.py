@@ -68,7 +68,7 @@ def explain(
 
 
 def _milliseconds(text: str) -> int:
-    """A time such as 20, 20ms or 3s."""
+    """Parse a duration such as 20, 20ms or 3s into milliseconds; raises UsageError."""
     for unit, factor in (("ms", 1), ("s", 1000), ("", 1)):
         digits = text.removesuffix(unit)
         if (unit == "" or digits != text) and digits.isdigit():

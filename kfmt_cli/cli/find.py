@@ -1,4 +1,4 @@
-"""find: in which segment, batch and byte something is."""
+"""find: the segment, batch and byte of a record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""index-check: the indexes of segments against their logs."""
+"""index-check: checks indexes against their logs."""
 
 from __future__ import annotations
 

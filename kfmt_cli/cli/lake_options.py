@@ -1,4 +1,4 @@
-"""Options of what exported files are like."""
+"""Options for exported files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def lake(function: F) -> F:
-    """How large files are, what is in one, which columns it has."""
+    """Add the options for the size, grouping and columns of files."""
     for decorate in (
         click.option(
             "--target-file-bytes",

@@ -18,7 +18,7 @@ from kfmt_cli.findings.finding import MOST_FINDINGS, MOST_PLACES
 from kfmt_cli.render.formats import FORMATS, REPORTS, OutputFormat
 
 F = TypeVar("F", bound=Callable[..., Any])
-TABLE = "kfmt.table"  # in the context: what --table says
+TABLE = "kfmt.table"  # context key for the value of --table
 
 if TYPE_CHECKING:
     from kfmt_cli.commands.run import Run
@@ -64,7 +64,7 @@ def paths(function: F) -> F:
 
 
 def optional_paths(function: F) -> F:
-    """The same, where a command has something to do without them."""
+    """The same, for commands that can run without them."""
     return _paths("[PATH...]", required=False)(function)
 
 
@@ -89,7 +89,7 @@ def _paths(metavar: str, *, required: bool) -> Callable[[F], F]:
 
 
 class InputPath(_TextType):
-    """A path to read; an archive, or something in one, is unpacked."""
+    """A path to read; archives and paths inside them are unpacked."""
 
     name = "path"
 
@@ -104,13 +104,13 @@ _KEY = "kfmt.rsm_private_key"
 
 
 def key_file() -> str | None:
-    """What --rsm-private-key says."""
+    """The value of --rsm-private-key."""
     path: str | None = click.get_current_context().meta.get(_KEY)
     return path
 
 
 def private_key(function: F) -> F:
-    """--rsm-private-key, which is known before paths are looked at."""
+    """--rsm-private-key, evaluated before paths."""
 
     def keep(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
         del param
@@ -133,7 +133,7 @@ def output_format(function: F) -> F:
 
 
 def report_format(function: F) -> F:
-    """The same, with the formats of programs that show findings."""
+    """The same, including formats for programs that show findings."""
     return _format(REPORTS)(function)
 
 
@@ -296,7 +296,7 @@ def now(function: F) -> F:
 
 
 def config(function: F) -> F:
-    """--config, the settings of topics."""
+    """--config, a file of topic settings."""
     return click.option(
         "--config",
         type=click.Path(path_type=Path),
@@ -306,7 +306,7 @@ def config(function: F) -> F:
 
 
 def index_interval(help_: str) -> Callable[[F], F]:
-    """--index-interval-bytes, and what it is for."""
+    """--index-interval-bytes. help_: its help text."""
     return click.option(
         "--index-interval-bytes",
         type=Size(),
@@ -318,7 +318,7 @@ def index_interval(help_: str) -> Callable[[F], F]:
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """What the options say that commands share; a command has some of them."""
+    """Values of the shared options; each command has some of them."""
 
     color: str = "auto"
     format_: str = "table"
@@ -332,14 +332,14 @@ class Common:
 
     @property
     def limit(self) -> Limit:
-        """What batches may decompress to."""
+        """Decompression limit for batches."""
         from kfmt_cli.core.codecs.decompress import Limit
 
         return Limit.of_option(self.max_decompressed)
 
     @property
     def max_findings(self) -> int:
-        """Findings of one kind in one file that are held."""
+        """Limit of findings kept per kind and file."""
         return MOST_FINDINGS if self.given_findings is None else self.given_findings
 
     def run(
@@ -352,9 +352,9 @@ class Common:
     ) -> Run:
         """A run on the process's own streams.
 
-        type_: of the results that it gives. look: how rows are shown, where more than the shared
-        options says so. writes: it makes files, whoever reads what it prints. finds: findings are
-        what it was asked for.
+        type_: type of its results. look: how to show rows, if more than the shared options
+        determine it. writes: the command writes files, even if its output is closed. finds:
+        findings are its main result.
         """
         from kfmt_cli.cli.screen import Screen
         from kfmt_cli.commands.run import Run
@@ -378,7 +378,7 @@ class Common:
 
 
 def common(*options: Callable[[F], F]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command some of the shared options; it is called with them as one `Common`."""
+    """Give a command some of the shared options; it receives them as one `Common`."""
     names = tuple(field.name for field in fields(Common))
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""partition-of: where the coordinators keep what they know of a group or a transactional id."""
+"""partition-of: the partition in which coordinators store a group or transactional id."""
 
 from __future__ import annotations
 

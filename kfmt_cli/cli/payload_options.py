@@ -1,4 +1,4 @@
-"""Options about what keys and values are, shared by the commands that show records."""
+"""Options for decoding keys and values, shared by the commands that show records."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class PayloadName(click.Choice[str]):
-    """The name of a payload format. The formats are imported when one is asked for."""
+    """The name of a payload format; imports the formats on demand."""
 
     case_sensitive = True
 
     def __init__(self) -> None:
-        """The names are not known yet."""
+        """Leave the names to `choices`."""
 
     @property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The names of the registry."""
+        """The names of all payload formats."""
         from kfmt_cli.topics.payloads import FORMATS
 
         return tuple(FORMATS)
 
 
 def payload_formats(function: F) -> F:
-    """--key-format, --value-format and their schemas: what keys and values are, as `payloads`."""
+    """Add --key-format, --value-format and their schemas, passed as `payloads`."""
 
     @wraps(function)
     def call(
@@ -50,7 +50,7 @@ def payload_formats(function: F) -> F:
         of_key = payload_of(key_format, key_schema, schemas, paths)
         of_value = payload_of(value_format, value_schema, schemas, paths)
         payloads = Payloads(of_key, of_value)
-        _ = payloads.readers  # says at once what is missing
+        _ = payloads.readers  # raises at once if something is missing
         return function(payloads=payloads, **others)
 
     command: Any = call
@@ -77,7 +77,7 @@ def payload_formats(function: F) -> F:
 
 
 def decoded(function: F) -> F:
-    """The same with --decode, for what is decoded into columns."""
+    """The same plus --decode, for commands that decode into columns."""
     inner = payload_formats(function)
 
     @wraps(inner)
@@ -99,9 +99,9 @@ def decoded(function: F) -> F:
 def payload_of(
     format_: str | None, schema: str | None, schemas: Path | None, paths: Sequence[str]
 ) -> Payload | None:
-    """What a key or a value was said to be; raises InputError.
+    """The payload format of a key or value; raises InputError.
 
-    schemas: where those of a registry are; None for a topic _schemas next to the paths.
+    schemas: directory or topic of registry schemas; None for a topic _schemas next to the paths.
     """
     if format_ is None:
         return None

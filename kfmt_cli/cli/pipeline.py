@@ -1,4 +1,4 @@
-"""pipeline: the same decoding on Spark, for as many segments as there are."""
+"""pipeline: the same decoding on Spark, for any number of segments."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kfmt_cli.cli.options import Size, color, max_decompressed, private_key
 from kfmt_cli.cli.payload_options import decoded
 from kfmt_cli.spark.jobs import JOBS, JobOption, ListedJob
 
-# Options that jobs have in common with commands.
+# Options that jobs share with commands.
 SHARED: dict[str, tuple[Callable[..., Any], ...]] = {"export": (lake, decoded)}
 
 
 def _common(function: Callable[..., Any]) -> Callable[..., Any]:
-    """PATH… and the options of every job."""
+    """Add PATH… and the options of every job."""
     for decorate in (
         click.argument("paths", nargs=-1, required=True, metavar="PATH..."),
         click.option("--to", required=True, metavar="DIR", help="Output directory."),
@@ -74,7 +74,7 @@ _COMMON = frozenset(param.name for param in click.command(_common(lambda: 0)).pa
 
 
 def _command(job: ListedJob) -> click.Command:
-    """The command of a job, with its own options before those of every job."""
+    """The command of a job, with its own options before the common ones."""
 
     def call(**options: Any) -> int:
         from kfmt_cli.cli.pipelining import PipelineCall

@@ -1,4 +1,4 @@
-"""How `pipeline` starts Spark, runs a job and says what came of it."""
+"""Starts Spark for `pipeline`, runs a job and reports the result."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class PipelineCall:
     screen: Screen
     options: dict[str, Any]
     own: dict[str, Any]
-    """Those that not every job has."""
+    """Options that not every job has."""
 
     def run(self) -> int:
-        """Run the job; the exit code. Raises UsageError, InputError, OutputError."""
+        """Run the job; returns the exit code. Raises UsageError, InputError, OutputError."""
         from kfmt_cli.spark.session import check_packages, session
 
         check_packages()
@@ -63,7 +63,7 @@ class PipelineCall:
         return self._say(summary)
 
     def _tell_plan(self, request: Any, to: str) -> ExitCode:
-        """What the job would do."""
+        """Show what the job would do."""
         from kfmt_cli.arrow.dry_run import dry_run
         from kfmt_cli.arrow.inputs import files_of
         from kfmt_cli.sharing.piece import cut, pack
@@ -76,7 +76,7 @@ class PipelineCall:
         return ExitCode.CLEAN
 
     def _summed_up(self, summary: Any, files: Sequence[Any]) -> dict[str, Any]:
-        """What a job did, for programs."""
+        """The summary of a job for programs."""
         return {
             "version": __version__,
             "job": self.job.name,
@@ -88,7 +88,7 @@ class PipelineCall:
         }
 
     def _say(self, summary: Any) -> ExitCode:
-        """The lines of a job that is done; the exit code."""
+        """Show the result of a finished job; returns the exit code."""
         for line in summary.lines:
             self.screen.text(f"  {safe(line)}\n")
         words = [_words(name, n) for name, n in summary.numbers.items()]
@@ -125,7 +125,7 @@ class PipelineCall:
             ) from error
 
     def _request(self) -> Any:
-        """What the options say."""
+        """The request from the options; raises UsageError."""
         from kfmt_cli.arrow.file_formats import FILE_FORMATS
         from kfmt_cli.cli.options import key_file
         from kfmt_cli.disk.tiered_keys import key_bytes
@@ -164,7 +164,7 @@ class PipelineCall:
 
 
 def _absolute(path: str) -> str:
-    """A local path as every process sees it."""
+    """A local path made absolute, so that it is valid in every process; a URL unchanged."""
     return path if "://" in path else str(Path(path).absolute())
 
 

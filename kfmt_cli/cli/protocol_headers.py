@@ -1,4 +1,4 @@
-"""request-header and response-header: what comes before requests and responses on the wire."""
+"""request-header and response-header: decode the headers of requests and responses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kfmt_cli.errors import InputError, UsageError
 
 
 def _if_given(ctx: click.Context, param: click.Parameter, value: bool) -> bool | None:
-    """None where neither was given: click 8.2 makes False of a default of None."""
+    """None if neither was given: click 8.2 turns a default of None into False."""
     given = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
     return value if given else None
 

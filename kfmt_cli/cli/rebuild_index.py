@@ -1,4 +1,4 @@
-"""rebuild-index: the indexes that a recovering broker would write."""
+"""rebuild-index: the indexes that log recovery would write."""
 
 from __future__ import annotations
 

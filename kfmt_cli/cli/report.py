@@ -1,4 +1,4 @@
-"""report: one page of HTML on what is on a disk."""
+"""report: an HTML page about a disk."""
 
 from __future__ import annotations
 

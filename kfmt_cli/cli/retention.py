@@ -1,4 +1,4 @@
-"""retention: why segments are still there, and when they go."""
+"""retention: why segments are still on disk, and when they will be deleted."""
 
 from __future__ import annotations
 

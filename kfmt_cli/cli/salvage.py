@@ -1,4 +1,4 @@
-"""salvage: what is undamaged of damaged logs, ready for a broker."""
+"""salvage: copies the undamaged batches of damaged logs into new logs."""
 
 from __future__ import annotations
 

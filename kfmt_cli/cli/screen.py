@@ -1,4 +1,4 @@
-"""The process's three streams, and the only place that asks whether one is a terminal."""
+"""The standard streams; the only place that checks whether one is a terminal."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kfmt_cli.errors import ExitCode, OutputClosed, OutputError
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import COLOUR, PLAIN, Theme, safe
 
-PATIENCE = 1.0  # seconds of work before a progress bar is worth its place
-MUCH = 256 << 20  # bytes of which it is said at once how far they are
+PATIENCE = 1.0  # seconds of work before a progress bar appears
+MUCH = 256 << 20  # bytes for which a progress bar appears at once
 
-# From this size on it matters whether the modules that read them are compiled.
+# Bytes from which onward interpreted modules are noticeably slow.
 LARGE = 8 << 20
 SLOW = (
     "kfmt: running in slow mode, many times slower: there was no C compiler when kfmt was "
@@ -26,10 +26,10 @@ SLOW = (
 
 
 class Screen:
-    """Where a command writes. color: auto, always or never.
+    """The output of a command. color: auto, always or never.
 
-    goes_on: the command has more to do than to print; what nobody reads any more is dropped.
-    exit_code: what the command would end with now; also when the output is closed.
+    goes_on: the command does more than print; drop output once standard output is closed.
+    exit_code: the command's exit code so far, also used if the output is closed.
     """
 
     def __init__(self, color: str = "auto", goes_on: bool = False) -> None:
@@ -54,25 +54,25 @@ class Screen:
 
     @property
     def width(self) -> int | None:
-        """The columns of the terminal that rows must fit, None where there is none."""
+        """Terminal width for rows, in columns; None if standard output is not a terminal."""
         return shutil.get_terminal_size().columns if self.out_is_terminal else None
 
     @property
     def err_width(self) -> int | None:
-        """The columns of the terminal that standard error is; None if it is no terminal."""
+        """Terminal width of standard error, in columns; None if it is not a terminal."""
         return shutil.get_terminal_size().columns if self.err_is_terminal else None
 
     def reached(self, exit_code: ExitCode) -> None:
-        """Something was seen that ends the command with this code, or a higher one."""
+        """Raise the exit code to this one, unless it is already higher."""
         self.exit_code = max(self.exit_code, exit_code)
 
     def seen(self, severity: Severity, strict: bool) -> None:
-        """A finding was seen: those of severity error count, warnings with --strict."""
+        """Count a finding for the exit code: errors always, warnings with --strict."""
         if severity is Severity.ERROR or (strict and severity is Severity.WARNING):
             self.reached(ExitCode.FINDINGS)
 
     def write(self, data: bytes | memoryview) -> None:
-        """Bytes on standard output, at once; raises OutputClosed, OutputError."""
+        """Write bytes to standard output immediately; raises OutputClosed, OutputError."""
         try:
             view = memoryview(data)
             while view:
@@ -80,39 +80,39 @@ class Screen:
         except BrokenPipeError:
             if self._goes_on:
                 return
-            # click would turn the plain error into an exit code of its own.
+            # click would turn the plain error into its own exit code.
             raise OutputClosed(self.exit_code) from None
         except OSError as error:
             raise OutputError(f"cannot write output: {error.strerror}") from error
 
     def text(self, words: str) -> None:
-        """Words on standard output."""
+        """Write text to standard output."""
         if words:
             self.write(words.encode("utf-8", "backslashreplace"))
 
     def note(self, words: str) -> None:
-        """Words on standard error."""
+        """Write text to standard error."""
         sys.stderr.write(words)
         sys.stderr.flush()
 
     def expect(self, n_bytes: int) -> None:
-        """Count bytes that are to be read, and say once that they take long if that is so."""
+        """Count bytes that will be read; notes slow mode once they are many."""
         before = self._expected
         self._expected += n_bytes
         if before <= LARGE < self._expected and interpreted():
             self.note(SLOW)
 
     def complain(self, words: str) -> None:
-        """Say that an input could not be read."""
+        """Report an unreadable input."""
         self.reached(ExitCode.UNREADABLE)
         self.note(f"kfmt: {safe(words)}\n")
 
     @contextmanager
     def progress(self, total: int | None, *, beside_rows: bool = False) -> Iterator[ProgressBar]:
-        """A bar on standard error for `total` bytes, when it is a terminal and it takes long.
+        """A progress bar for `total` bytes on standard error, if it is a terminal and work is long.
 
-        total: None or 0 for a stream, whose bytes count as they come. beside_rows: rows are
-        written meanwhile, among which no bar is wanted.
+        total: None or 0 for a stream of unknown length. beside_rows: rows are written at the same
+        time; if they go to a terminal, there is no bar.
         """
         self.expect(total or 0)
         wanted = self.err_is_terminal and not (beside_rows and self.out_is_terminal)
@@ -125,7 +125,7 @@ class Screen:
 
 
 class ProgressBar:
-    """A bar that only appears after a while."""
+    """A progress bar that appears only after a while."""
 
     def __init__(self, total: int | None, wanted: bool, expect: Callable[[int], None]) -> None:
         self._total = total
@@ -136,7 +136,7 @@ class ProgressBar:
         self._bar: object | None = None
 
     def advance(self, n_bytes: int) -> None:
-        """That many bytes more are done."""
+        """Report that `n_bytes` more are done."""
         self._done += n_bytes
         if not self._total:
             self._expect(n_bytes)
@@ -170,7 +170,7 @@ class ProgressBar:
         )
 
     def stop(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()  # type: ignore[attr-defined]
             self._bar = None

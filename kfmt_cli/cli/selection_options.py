@@ -1,4 +1,4 @@
-"""Options about which records are wanted: they mean the same in every command that takes them."""
+"""Options that select records, with the same meaning in every command."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TIME = "ISO 8601 in UTC, now-1h or milliseconds"
 
 
 def selection(function: F) -> F:
-    """Which offsets, times, keys, values, headers and producers are asked for, as `asked`."""
+    """Add options for offsets, times, keys, values, headers and producers, passed as `asked`."""
 
     @wraps(function)
     def call(**options: Any) -> Any:
@@ -39,7 +39,7 @@ def selection(function: F) -> F:
 
 
 def asked_of(options: Mapping[str, Any]) -> Asked:
-    """What the options say that are there; raises UsageError."""
+    """The selection from the options that are present; raises UsageError."""
     from kfmt_cli.core.times import milliseconds
     from kfmt_cli.log.matching import match_of
     from kfmt_cli.log.select import Asked, Selection
@@ -93,7 +93,7 @@ _OPTIONS = (
 
 
 def bytes_of(option: str, text: str) -> bytes:
-    """Bytes, given as a pattern is that is no regular expression; raises UsageError."""
+    """Parse bytes given as a pattern; raises UsageError for a regular expression."""
     from kfmt_cli.log.matching import pattern_of
 
     pattern = pattern_of(option, text)

@@ -1,4 +1,4 @@
-"""stat: what logs hold, in numbers."""
+"""stat: statistics of logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""state: what internal topics say now."""
+"""state: the current state in internal topics."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def _bytes(words: tuple[str, ...]) -> bytes:
 
 
 def _decode(data: bytes, at: int, encoding: Encoding) -> tuple[int, int]:
-    """The value at `at` and the byte after it; stricter than Kafka: only what a writer writes."""
+    """The value at `at` and its end. Stricter than Kafka: raises UsageError for a long form."""
     where = f"byte {at} of {data.hex()}"
     try:
         raw, after = varint.decode(data, at, len(data), encoding.bits)

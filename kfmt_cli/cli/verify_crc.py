@@ -1,4 +1,4 @@
-"""verify-crc: structure and checksum of every batch."""
+"""verify-crc: checks the structure and checksum of every batch."""
 
 from __future__ import annotations
 

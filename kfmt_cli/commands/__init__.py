@@ -1,1 +1,1 @@
-"""What each command does, apart from how it is asked for."""
+"""The commands' tasks, without their command line."""

@@ -1,4 +1,4 @@
-"""What a command says, as objects for programs."""
+"""A command's output as objects for programs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answer(Sequence[Object]):
-    """What a command says: the objects of `docs/json.md`, in its order."""
+    """A command's output: the objects of `docs/json.md`, in the order it prints them."""
 
     rows: list[Object]
     exit_code: ExitCode
-    """What the command ends with."""
+    """The command's exit code."""
     notes: list[str]
-    """What it says on standard error, also which inputs could not be read."""
+    """Its lines on standard error, including the inputs that could not be read."""
 
     @overload
     def __getitem__(self, at: int) -> Object: ...
@@ -42,7 +42,7 @@ class Answer(Sequence[Object]):
         return len(self.rows)
 
     def objects(self) -> Iterator[Object]:
-        """All objects, as `LogRows.objects` gives those of logs."""
+        """All objects, like `LogRows.objects` for logs."""
         return iter(self.rows)
 
     def of(self, type_: str) -> list[Object]:
@@ -52,7 +52,7 @@ class Answer(Sequence[Object]):
     def arrow(self, type_: str | None = None) -> pa.Table:
         """The objects of one type as an Arrow table; needs pyarrow.
 
-        type_: that of the first object where it is not given. What has parts is JSON as text.
+        type_: the first object's type if omitted. Nested values become JSON text.
         """
         import pyarrow as pa
 
@@ -73,12 +73,12 @@ class Answer(Sequence[Object]):
         return pa.Table.from_pylist(cells, schema=schema)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The objects of the first one's type as an Arrow stream, for pandas, Polars and DuckDB."""
+        """The objects of the first object's type as an Arrow stream: pandas, Polars, DuckDB."""
         return self.arrow().__arrow_c_stream__(requested_schema)
 
 
 def _columns_of(name: str, rows: list[Object]) -> list[Column]:
-    """The columns of a type, and those that only the rows have."""
+    """The columns of some rows, as their type defines them, others as JSON; raises UsageError."""
     from kfmt_cli.commands.contract import contract
 
     types = [type_ for part in contract() for type_ in part.types if type_.name == name]
@@ -101,7 +101,7 @@ def _cell(column: Column, value: object) -> object:
 
 
 class Collected(ObjectSink):
-    """Keeps the objects."""
+    """Collects the objects instead of writing them."""
 
     def __init__(self, out: Nobody) -> None:
         super().__init__(out)
@@ -151,7 +151,7 @@ class Nobody:
 def answer_of(
     command: Callable[[Run], object], type_: ResultType | None = None, *, is_whole: bool = False
 ) -> Answer:
-    """What a command says. is_whole: it ends with a summary."""
+    """Run a command and return its output. is_whole: end with a summary."""
     host = Nobody()
     sink = Collected(host)
     run = Run(host, sink, type_)

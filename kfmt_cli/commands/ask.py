@@ -1,6 +1,6 @@
-"""The commands for programs: each gives its rows, as objects or as Arrow.
+"""The commands for programs: each returns its rows, as objects or as Arrow.
 
-What `kfmt_cli` offers to Python besides reading (docs/python.md) is here.
+Everything `kfmt_cli` offers to Python except reading (docs/python.md).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Paths = Path | Sequence[Path]
 
 
 def check(paths: Paths, *, jobs: int | None = None) -> Answer:
-    """Check everything about the partitions below some paths, as `kfmt check` does."""
+    """Check everything about the partitions under some paths, as `kfmt check` does."""
     from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
     from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
     from kfmt_cli.commands.check.command import CheckPaths, of_codes
@@ -42,7 +42,7 @@ def check(paths: Paths, *, jobs: int | None = None) -> Answer:
 def stat(paths: Paths, *, by: str = "partition", deep: bool = False) -> Answer:
     """Count batches, records, codecs, offsets and times, as `kfmt stat` does.
 
-    by: segment, partition or topic. deep: records are decoded, too.
+    by: segment, partition or topic. deep: also decode records.
     """
     from kfmt_cli.commands.stat import Stat
 
@@ -61,7 +61,7 @@ def find(
     producer_id: int | None = None,
     limit: int | None = None,
 ) -> Answer:
-    """Find what is at an offset or a time, or of a key or a producer, as `kfmt find` does."""
+    """Find records by offset, timestamp, key or producer, as `kfmt find` does."""
     from kfmt_cli.commands.find import Find, Sought
     from kfmt_cli.log.matching import Match
     from kfmt_cli.log.select import Asked, Selection
@@ -92,9 +92,9 @@ def diff(a: Path, b: Path) -> Answer:
 
 
 def retention(paths: Paths, *, now: int | None = None, **settings: object) -> Answer:
-    """What retention deletes, and when, as `kfmt retention` does.
+    """Predict what retention deletes, and when, as `kfmt retention` does.
 
-    now: the time to go by, in milliseconds. settings: of topics, as retention_ms.
+    now: the current time in milliseconds. settings: topic settings, such as retention_ms.
     """
     from kfmt_cli.commands.retention import Retention
 
@@ -107,10 +107,10 @@ def retention(paths: Paths, *, now: int | None = None, **settings: object) -> An
 def compaction(
     paths: Paths, *, now: int | None = None, offsets: bool = False, **settings: object
 ) -> Answer:
-    """What a run of the log cleaner would make of partitions, as `kfmt compaction` does.
+    """Predict a run of the log cleaner over partitions, as `kfmt compaction` does.
 
-    now: the time to go by, in milliseconds. offsets: those that stay are listed. settings: of
-    topics, as delete_retention_ms.
+    now: the current time in milliseconds. offsets: list the offsets that are kept. settings: topic
+    settings, such as delete_retention_ms.
     """
     from kfmt_cli.commands.compaction import Compaction
 
@@ -131,7 +131,7 @@ def state(
     topic: str | None = None,
     of_topic: str | None = None,
 ) -> Answer:
-    """What internal topics say, as `kfmt state` does."""
+    """Replay the state of internal topics, as `kfmt state` does."""
     from kfmt_cli.commands.state import ShowState, Wanted
 
     def command(run: Run) -> None:

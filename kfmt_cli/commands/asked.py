@@ -1,4 +1,4 @@
-"""What is wanted of a partition, as its logs say."""
+"""Selections that depend on the logs of a partition."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from kfmt_cli.log.select import Asked, Selection
 
 
 def wanted_of(asked: Asked, partition: Partition, limit: Limit) -> Selection:
-    """What is wanted of a partition; raises InputError, for a pipe too, which is read once."""
+    """The selection for a partition; raises InputError, also if its logs are needed first and one
+    is a pipe, which can be read only once."""
     for log in partition.logs if asked.needs_logs else ():
         if Path(log.path).is_fifo():
             raise InputError(f"{log.name}: a pipe can be read only once")

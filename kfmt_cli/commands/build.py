@@ -1,4 +1,4 @@
-"""build: segments out of lines of JSON, whole or not at all."""
+"""build: segments from lines of JSON, all or nothing."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Build:
             yield lines
 
     def _finish(self, staging: Staging, writer: RollingWriter) -> None:
-        """What follows from the logs once they are whole; they are read back for it."""
+        """Read back the complete logs and write the files derived from them."""
         folders = {*writer.logs, *writer.snapshots}
         flat = len(folders) == 1
         for folder, segments in writer.logs.items():

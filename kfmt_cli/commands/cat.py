@@ -36,21 +36,21 @@ class Cat:
 
     run: Run
     write: Write
-    """A record as it is to be written."""
+    """Turns a record into output bytes."""
     asked: Asked = field(default_factory=Asked)
     key: tuple[str, Read] | None = None
-    """How keys are read, None for as they are."""
+    """Decoder for keys, with its name; None to write them as stored."""
     value: tuple[str, Read] | None = None
-    """How values are read, None for as they are."""
+    """Decoder for values, with its name; None to write them as stored."""
     follow: bool = False
     most: int | None = None
-    """Records in all."""
+    """Total number of records to write; None for all."""
     limit: Limit = field(default_factory=Limit)
     sleep: Callable[[float], None] = time.sleep
     _n_notes: int = 0
 
     def paths(self, paths: tuple[str, ...]) -> None:
-        """Write the records of every partition below some paths."""
+        """Write the records of every partition under some paths."""
         is_one_pass = not self.asked.needs_logs and not self.follow
         each_partition(self.run, paths, self._partition, takes_pipe=is_one_pass, reads_all=True)
         self.run.sink.flush()
@@ -74,7 +74,7 @@ class Cat:
                     return
 
     def _blocks(self, file: Input, findings: Findings) -> Iterator[Block]:
-        """The blocks of a log. findings: what is wrong with it is told, and counted there."""
+        """The blocks of a log. findings: counts the log's findings, which are shown."""
         with open_checked(file, read_ahead=True) as log:
             for block in log.blocks:
                 self._tell(block.findings, findings)
@@ -139,7 +139,7 @@ class Cat:
     def _read(
         self, format_: tuple[str, Read] | None, data: bytes, start: int, size: int, offset: int
     ) -> bytes | None:
-        """A key or a value as it is to be written; as it is stored where it does not decode."""
+        """A key or value to write, decoded if possible, otherwise as stored."""
         if size < 0:
             return None
         stored = data[start : start + size]

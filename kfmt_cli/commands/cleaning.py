@@ -1,4 +1,4 @@
-"""compaction: one cleaning of a partition, gone through without writing anything."""
+"""compaction: a dry run of the log cleaner over one partition."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ Ranges = list[list[int]]
 
 @dataclass(slots=True)
 class CleanerHistory:
-    """What the batches of a partition tell: aborted transactions, the last stable offset and the
-    log's end, the timestamp of each log's first batch, and how many records headers declare."""
+    """Facts from the batch headers of a partition: aborted transactions, last stable offset, log
+    end offset, timestamp of each log's first batch, and number of records."""
 
     aborted: list[Aborted] = field(default_factory=list)
     stable: int = 0
@@ -48,7 +48,7 @@ class CleanerHistory:
     is_damaged: bool = False
 
     def reaches(self, end: int) -> None:
-        """The log ends there: an empty segment after the last batch moves its end."""
+        """Raise the log end offset to `end`, which an empty last segment may move."""
         if self.stable == self.log_end:
             self.stable = max(self.stable, end)
         self.log_end = max(self.log_end, end)
@@ -56,7 +56,7 @@ class CleanerHistory:
 
 @dataclass(slots=True)
 class Cleaning:
-    """A cleaning of one partition, which changes nothing."""
+    """A dry run of cleaning one partition."""
 
     partition: Partition
     history: CleanerHistory
@@ -64,22 +64,22 @@ class Cleaning:
     settings: TopicSettings
     now: int
     offsets: bool = False
-    """What stays is noted."""
+    """Record the offsets that are kept."""
     buffer_bytes: int = DEDUPE_BUFFER_BYTES
     limit: Limit = field(default_factory=Limit)
     passes: int = 0
-    """Passes that it took."""
+    """Number of passes."""
     remaining: Ranges = field(default_factory=list)
 
     def leave(self) -> Kept:
-        """Nothing is cleaned."""
+        """Count the records without cleaning anything."""
         told = Kept()
         for file in self.partition.logs:
             self._whole(file, told)
         return told
 
     def clean(self) -> Kept:
-        """Clean up to where that can be done, in as many passes as the map of keys makes it."""
+        """Clean up to the first uncleanable offset, in as many passes as the map requires."""
         start, end = self.dirty.first, self.dirty.end
         masks: dict[int, BoolArray] = {}
         told = Kept()
@@ -106,14 +106,14 @@ class Cleaning:
             if is_last:
                 return told
             start = reached
-            del map_, rules  # before there is another one
+            del map_, rules  # before the next one is allocated
 
     def _next_base(self, i: int) -> int:
         logs = self.partition.logs
         return (logs[i + 1].base_offset or 0) if i + 1 < len(logs) else 1 << 62
 
     def _keeps_legacy(self, file: Input) -> bool:
-        """Whether tombstones of magic 0 and 1 in a log are not due."""
+        """Whether tombstones of magic 0 and 1 in a log are not yet due for removal."""
         clean = [log for log in self.partition.logs if (log.base_offset or 0) < self.dirty.first]
         horizon = 0
         if clean and self.dirty.first > 0:
@@ -121,7 +121,7 @@ class Cleaning:
         return modified_ms(file) > horizon
 
     def _map(self, start: int, end: int) -> OffsetMap:
-        """The latest offset of each key in the dirty part, up to what there is room for."""
+        """The latest offset of each key in the dirty part, until the map is full."""
         map_ = OffsetMap(self.buffer_bytes, self.history.records)
         seen = TransactionsSeen(
             transaction for transaction in self.history.aborted if transaction[1] >= start
@@ -146,7 +146,7 @@ class Cleaning:
         before: BoolArray | None,
         is_last: bool,
     ) -> BoolArray:
-        """Which records of a log stay after this pass and those before it."""
+        """Mask of the records of a log that survive this pass and all previous ones."""
         masks: list[BoolArray] = []
         at = 0
         for run, records in self._records(file):
@@ -163,7 +163,7 @@ class Cleaning:
         return np.concatenate(masks) if masks else np.zeros(0, np.bool_)
 
     def _whole(self, file: Input, told: Kept) -> None:
-        """A log that is left alone."""
+        """Count a log that is not cleaned as kept."""
         if not self.offsets:
             for block in blocks_from(file, checked=False):
                 batches = block.batches
@@ -175,7 +175,7 @@ class Cleaning:
             self._note(records, np.ones(len(records.rows), np.bool_))
 
     def _note(self, records: Records, stays: BoolArray) -> None:
-        """Note the offsets of what stays."""
+        """Add the offsets of the kept records to `remaining`."""
         if not self.offsets:
             return
         offsets: IntArray = records.rows.offset[stays]
@@ -191,7 +191,7 @@ class Cleaning:
                 self.remaining.append([first, last])
 
     def _records(self, file: Input) -> Iterator[tuple[Block, Records]]:
-        """The records of a log, undamaged batches only."""
+        """The records of the undamaged batches of a log."""
         for block in blocks_from(file, read_ahead=True, checked=False):
             for part in decompress_ahead(block, self.limit):
                 for run in runs(part):
@@ -201,9 +201,9 @@ class Cleaning:
                     yield run, records
 
     def segments_after(self, settings: TopicSettings) -> int:
-        """How many segments are left: cleaned ones that fit together become one.
+        """Number of segments after cleaning, which merges neighbours that fit into one segment.
 
-        Source: `kafka.log.Cleaner.groupSegmentsBySize`, which goes by the sizes before.
+        Source: `kafka.log.Cleaner.groupSegmentsBySize`, which uses the sizes before cleaning.
         """
         if not self.passes:
             return len(self.partition.logs)

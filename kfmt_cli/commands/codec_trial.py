@@ -1,4 +1,4 @@
-"""What other codecs would make of a sample of the batches of partitions."""
+"""Compresses a sample of the batches with other codecs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.documents import WHAT_IF
 
-SAMPLE = 8 << 20  # bytes of records that another codec is tried on, of each partition
-LEAST_SHARE = 1 << 20  # of these, bytes of each log
+SAMPLE = 8 << 20  # bytes of records to try other codecs on, per partition
+LEAST_SHARE = 1 << 20  # of these, at least this many bytes per log
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +29,17 @@ class Codec:
 
     name: str
     level: int | None = None
-    """None for the producer's own."""
+    """None for the producer's default."""
 
     @property
     def words(self) -> str:
-        """As it is asked for."""
+        """Its name on the command line, such as zstd:3."""
         return self.name if self.level is None else f"{self.name}:{self.level}"
 
 
 @dataclass(slots=True)
 class Trials:
-    """What codecs make of the same sample."""
+    """Results of several codecs on the same sample."""
 
     codecs: tuple[Codec, ...]
     plain: int = 0
@@ -47,12 +47,12 @@ class Trials:
     before: int = 0
     """Bytes of the batches as they are stored."""
     after: Counter[Codec] = field(default_factory=Counter)
-    """Bytes of the batches as each would make them."""
+    """Bytes of the batches after recompression, by codec."""
     seconds: dict[Codec, float] = field(default_factory=lambda: defaultdict(float))
-    """Seconds that each took."""
+    """Compression time in seconds, by codec."""
 
     def take(self, file: Input, limit: Limit, most: int) -> None:
-        """Try them on the first records of a log, up to about `most` bytes; raises InputError."""
+        """Try the codecs on the first records of a log, about `most` bytes; raises InputError."""
         until = self.plain + most
         for block in blocks_from(file):
             sound = (block.batches.crc_valid == 1) & (block.batches.is_v2 == 1)
@@ -86,7 +86,7 @@ def try_codecs(
     limit: Limit,
     most: int = SAMPLE,
 ) -> None:
-    """Show what other codecs would make of a sample of each partition. most: its bytes."""
+    """Show the result of each codec on a sample of each partition. most: bytes per sample."""
     trials = Trials(tuple(dict.fromkeys(codecs)))
     for partition in partitions if codecs else ():
         share = max(most // max(len(partition.logs), 1), min(most, LEAST_SHARE))

@@ -1,4 +1,4 @@
-"""compaction: what one cleaning of each partition would keep, and why a key is still here."""
+"""compaction: predicts one cleaning of each partition and explains why a key is still there."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ class Compaction:
     settings: SettingsOf
     now: int
     offsets: bool = False
-    """What stays is listed."""
+    """List the offsets that are kept."""
     key: bytes | None = None
-    """Only its records are shown."""
+    """Show only the records of this key."""
     insists: bool = False
-    """A partition that the broker would not pick is not cleaned."""
+    """Clean only partitions that the broker would pick."""
     buffer_bytes: int = DEDUPE_BUFFER_BYTES
-    """Bytes that the map may take."""
+    """Size limit of the offset map in bytes."""
     limit: Limit = field(default_factory=Limit)
 
     def paths(self, paths: tuple[str, ...]) -> None:
-        """Show what the cleaner would make of the partitions below some paths."""
+        """Show the predicted cleaning of the partitions under some paths."""
         each_partition(self.run, paths, self._partition, reads_all=True)
         self.run.sink.flush()
 
@@ -97,13 +97,13 @@ class Compaction:
         self._show(partition, dirty, told, cleaning, picked, settings, never)
 
     def _sources(self, partition: Partition) -> dict[str, str]:
-        """Where the settings of a partition's topic come from."""
+        """The source of each setting of a partition's topic."""
         return self.settings.sources(partition.place[0], partition.log_directory)
 
     def _never(
         self, partition: Partition, history: CleanerHistory, settings: TopicSettings
     ) -> str | None:
-        """Why the cleaner does nothing with a partition, whatever its ratio; None if it may."""
+        """Why the cleaner never cleans a partition, whatever its dirty ratio; None if it may."""
         topic, _ = partition.place
         log_directory = partition.log_directory
         sources = self._sources(partition)
@@ -122,7 +122,7 @@ class Compaction:
         return None
 
     def _history(self, partition: Partition) -> CleanerHistory:
-        """One look at the headers of all logs."""
+        """Read the batch headers of all logs, reporting their findings."""
         found, following = CleanerHistory(), Transactions()
         findings = Findings(self.run.most_findings)
         for file, block in blocks_of(partition):

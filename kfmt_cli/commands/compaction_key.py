@@ -1,4 +1,4 @@
-"""compaction --key: every record of a key, which one stays, and why the others are still here."""
+"""compaction --key: every record of a key, whether it is kept, and why."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kfmt_cli.rows.documents import KEY_FATE
 
 @dataclass(frozen=True, slots=True)
 class RecordOfKey:
-    """A record of the key: where it is, and whether it is a tombstone."""
+    """A record of the key: its place, and its value size, -1 for a tombstone."""
 
     file: str
     batch_position: int
@@ -74,7 +74,7 @@ LATEST = "latest record for its key"
 
 
 def _fate(record: RecordOfKey, later: list[RecordOfKey], dirty: Dirty) -> tuple[bool, str]:
-    """Whether a record stays at the next cleaning, and why."""
+    """Whether the next cleaning keeps a record, and why."""
     if record.offset >= dirty.end:
         if not later:
             return True, LATEST

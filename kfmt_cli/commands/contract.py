@@ -67,7 +67,7 @@ def contract() -> Iterator[ContractPart]:
 
 
 def _result(command: str, type_: ResultType) -> RowType:
-    """What a command says of a file."""
+    """The row type of a command's result for a file."""
     counted = (Column(number, doc="", given=f"has_{number}") for number in type_.numbers)
     columns = (
         Column("file", ColumnKind.TEXT, "The file."),

@@ -1,4 +1,4 @@
-"""convert-v0-to-v2: logs rewritten, everything else carried along, all of it read back."""
+"""convert-v0-to-v2: rewrites logs, reads them back and copies all other files."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Convert:
         run.sink.flush()
 
     def _convert(self, staging: Staging, log: Input, below: str, progress: Progress) -> bool:
-        """Convert a log and read it back; whether something in it is damaged. below: DST."""
+        """Convert a log and read it back; returns whether it is damaged. below: path under DST."""
         base = log.base_offset
         if base is None:
             raise InputError(
@@ -97,7 +97,7 @@ class Convert:
         return counts.damaged
 
     def _read_back(self, made: Path, log: Input, digest: bytes, progress: Progress) -> None:
-        """Raise OutputError when the new log does not hold the records of the old one."""
+        """Raise OutputError if the new log's records differ from the old log's."""
         new = classify(str(made), log.name)
         if self.converter.digest(new, progress.advance) != digest:
             raise OutputError(
@@ -129,9 +129,9 @@ class Convert:
 
 
 def _files(source: str, skip: Callable[[str], None]) -> Iterator[tuple[Input, str]]:
-    """Everything that is converted or carried along, with its path below DST.
+    """Every file to convert or copy, with its path under DST.
 
-    skip: is told of what could not be looked at.
+    skip: called with a message for each unreadable file or directory.
     """
     target = target_of(source)
     if target.file is not None:

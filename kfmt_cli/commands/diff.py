@@ -1,4 +1,4 @@
-"""diff: two replicas of a partition, by offsets, leader epochs and checksums."""
+"""diff: compares two replicas of a partition by offsets, leader epochs and checksums."""
 
 from __future__ import annotations
 
@@ -62,26 +62,26 @@ Row = tuple[object, ...]
 
 @dataclass(slots=True)
 class Side:
-    """A replica as it is gone over."""
+    """A replica, and what is learnt while reading it."""
 
     files: Partition
     limit: Limit
-    """How much wrappers of old magics may decompress to."""
+    """Decompression limit for wrappers of magic 0 and 1."""
     seen: Callable[[Finding], None]
-    """Is told of every finding."""
+    """Called with every finding."""
     findings: Findings
-    """The findings that are to be shown."""
+    """The findings to show."""
     first: int | None = None
     """The first offset."""
     end: int = 0
-    """The offset after the last."""
+    """The log end offset."""
     has_holes: bool = False
-    """Compaction was in it."""
+    """Whether compaction has removed records."""
     epochs: Epochs = field(default_factory=Epochs)
-    """The epochs of leaders."""
+    """Leader epochs and their start offsets."""
 
     def learn_epochs(self) -> None:
-        """Take the leader epochs that its leader-epoch-checkpoint has."""
+        """Read the leader epochs in its leader-epoch-checkpoint, if valid."""
         path = self.files.folder / LEADER_EPOCHS
         if path.is_file():
             with suppress(InputError, CheckpointError, NumberError):
@@ -98,7 +98,7 @@ class Side:
                     self.findings.take(block.findings)
                     for run in runs(block):
                         if is_legacy(run) and run.batches.compression.any():
-                            read_records(run, self.limit)  # where wrappers begin
+                            read_records(run, self.limit)  # sets the base offsets of wrappers
                         yield from self._of_run(run)
 
     def _of_run(self, block: Block) -> Iterator[ReplicaBatch]:
@@ -168,7 +168,7 @@ class Diff:
         self._verdict(ranges, parted, a, b)
 
     def _verdict(self, ranges: list[Range], parted: Range | None, a: Side, b: Side) -> None:
-        """What it comes to."""
+        """Show the verdict."""
         missing = [range_ for range_ in ranges if _why(range_, a, b, parted) == MISSING]
         row: dict[str, object] = {"file": a.files.name, "other": b.files.name}
         row |= {"a_end": a.end, "b_end": b.end}
@@ -212,7 +212,7 @@ class Diff:
         self.run.sink.document(DIFF, row, lines)
 
     def _differs(self, mine: list[ReplicaBatch], its: list[ReplicaBatch]) -> int | None:
-        """The first offset at which both have a record, and not the same one."""
+        """The first offset at which the two have different records; None if they agree."""
         ours, theirs = self._records(mine), self._records(its)
         common = sorted(set(ours) & set(theirs))
         return next((position for position in common if ours[position] != theirs[position]), None)
@@ -243,7 +243,7 @@ class Diff:
 def _paired(
     ours: list[Partition], theirs: list[Partition], name: Callable[[Partition], str]
 ) -> list[tuple[Partition, Partition]]:
-    """The partitions of the same name; raises UsageError where one side has two of a name."""
+    """Pair partitions by name; raises UsageError if B has two with the same name."""
     by_name: dict[str, Partition] = {}
     for their in theirs:
         other = by_name.setdefault(name(their), their)
@@ -254,7 +254,7 @@ def _paired(
 
 
 def _alone(ranges: list[Range], first: int, own: Relation) -> str:
-    """The offsets that only one replica has, from where they diverge."""
+    """Text of the offset ranges only in one replica, starting at the divergence."""
     found: list[list[int]] = []
     for range_ in ranges:
         if range_.first < first or range_.relation not in (Relation.DIVERGED, own):
@@ -281,7 +281,7 @@ HOLE, MISSING = "removed by compaction", "missing from the other"
 
 
 def _why(owned: Range, a: Side, b: Side, parted: Range | None) -> str | None:
-    """What a range that only one replica has may come from."""
+    """Likely reason why only one replica has a range; None for other ranges."""
     if owned.relation not in (Relation.ONLY_A, Relation.ONLY_B):
         return None
     if parted is not None and owned.first > parted.first:

@@ -1,4 +1,4 @@
-"""What fills the disk below a directory, and what a broker frees of it, and when."""
+"""Disk usage under a directory, how much of it a broker will free, and when."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from kfmt_cli.rows.documents import DISK_USAGE
 
 
 def show_usage(run: Run, path: str, partitions: Sequence[Partition], *, is_told: bool) -> None:
-    """Show what fills the disk below a directory. partitions: those that were found in it, and
-    others. is_told: people are shown it where nothing is set aside, too."""
+    """Show what fills the disk under a directory. partitions: candidates; those elsewhere are
+    ignored. is_told: also print lines if nothing is marked for deletion."""
     sink, top = run.sink, Path(path).resolve()
     found = usage_below(path, run.complain)
     settings_of = SettingsOf()
@@ -42,7 +42,7 @@ def show_usage(run: Run, path: str, partitions: Sequence[Partition], *, is_told:
 def _ask_retention(
     run: Run, usage: Usage, partitions: Sequence[Partition], settings_of: SettingsOf
 ) -> None:
-    """What the next check of retention frees of the logs, and what goes later."""
+    """Set the bytes of the logs that retention frees at its next check, and later."""
     now = int(time.time() * 1000)
     usage.freed_now = usage.freed_later = 0
     for partition in partitions:

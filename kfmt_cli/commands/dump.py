@@ -1,4 +1,4 @@
-"""dump: every row of every file, in any format, on as many cores as there are."""
+"""dump: every row of every file, in any format, on all cores."""
 
 from __future__ import annotations
 
@@ -48,22 +48,22 @@ class Dump:
 
     run: Run
     reading: RowsReading = field(default_factory=RowsReading)
-    """What is wanted of logs."""
+    """Which rows of logs to read."""
     most_rows: int | None = None
-    """Rows in all, None for all of them."""
+    """Total number of rows to write; None for all."""
     jobs: int = 1
     all_files: bool = False
-    """Empty ones of a directory are shown, too."""
+    """Also show empty files of directories."""
     topic: str | None = None
-    """What the files' topic is, where the names of their directories do not say it."""
+    """The files' topic, if their directory names do not tell it."""
     kinds: frozenset[Kind] | None = LOGS
-    """Which files of directories are taken; None for all of them."""
+    """Kinds of file to read in directories; None for all."""
     layout: Kind | None = None
-    """What the files given are, whatever their names say."""
+    """Kind of the given files, regardless of their names."""
     decoder: Decoder | None = None
     _no_decoder: Decoder | None = None
     asked: Asked = field(default_factory=Asked)
-    """What is wanted of every partition."""
+    """The selection for every partition."""
     _given: tuple[str, ...] = ()
     _is_unknown: bool = False
     _starts: LogStarts = field(init=False)
@@ -79,7 +79,7 @@ class Dump:
         for target in targets(paths, run.complain, takes_pipe=not self.asked.needs_logs):
             try:
                 files = self._listed(distinct(target.inputs(self.kinds), seen), target.path)
-                if self.asked:  # logs that were given one by one may be of one partition
+                if self.asked:  # logs that were given individually may share a partition
                     every += files
                 else:
                     self._files(files)
@@ -87,7 +87,7 @@ class Dump:
                 run.complain(str(error))
             if self.most_rows == 0:
                 break
-        # A snapshot of the metadata log has offsets of its own.
+        # A metadata log snapshot has its own offsets.
         logs = (
             file for file in every if not self.asked.needs_logs or file.kind is not KRAFT_SNAPSHOT
         )
@@ -105,7 +105,7 @@ class Dump:
         run.sink.flush()
 
     def _listed(self, files: Iterator[Input], path: str) -> Iterator[Input]:
-        """The files that are shown."""
+        """The files to show; counts omitted empty ones."""
         for given in files:
             file = given if self.layout is None else replace(given, kind=self.layout)
             shown = self.all_files or file.path == path or file.kind.level is not Level.SEGMENT
@@ -117,7 +117,7 @@ class Dump:
                 self._n_empty += 1
 
     def _files(self, files: Iterator[Input]) -> None:
-        """Dump files in their order, many small ones together where the format can do that."""
+        """Dump files in order, many small ones together if the format allows."""
         packs_wanted = self.run.sink.writes_packs and self.kinds is not None
         if not packs_wanted or self.most_rows is not None:
             self._each(files)
@@ -142,7 +142,7 @@ class Dump:
                     recycle(piece)
 
     def _pack(self, files: list[Input]) -> list[Input | memoryview]:
-        """The text of a pack; a file that has to be looked at by itself is given back."""
+        """The text of a pack; returns the files themselves that must be read individually."""
         if len(files) == 1:
             return [*files]
         from kfmt_cli.commands.dump_packs import written
@@ -168,7 +168,7 @@ class Dump:
             self._n_read += 1
 
     def _partition(self, partition: Partition) -> None:
-        """Dump what is wanted of a partition."""
+        """Dump the selected records of a partition."""
         try:
             wanted = wanted_of(self.asked, partition, self.reading.limit)
         except InputError as error:
@@ -184,7 +184,7 @@ class Dump:
                 self._file(file)
 
     def _contents(self, file: Input) -> None:
-        """Dump a file that is no log."""
+        """Dump a file that is not a log."""
         assert file.kind.read is not None
         contents = file.kind.read(file)
         findings = Findings(self.run.most_findings)
@@ -201,7 +201,7 @@ class Dump:
         self.run.left_out(file.name, findings)
 
     def _unknown(self, file: Input) -> None:
-        """Say of a file of a directory that kfmt does not know it."""
+        """Show a file of a directory as unknown."""
         sink, size = self.run.sink, size_of(file)
         name, details = safe(file.name), f"   {grouped(size)} bytes   not a file kfmt recognises"
         line = name + after(name, details, sink.out.width)
@@ -210,7 +210,7 @@ class Dump:
         sink.document(UNKNOWN_FILE, {"file": file.name, "bytes": size}, [f"{apart}{line}\n"])
 
     def _wanted(self, rows: Rows) -> Rows:
-        """The rows that are wanted, as many as are still wanted."""
+        """The selected rows, up to the number still wanted."""
         section, wanted = rows.outer, self.reading.wanted
         if "offset" in section.table.names and wanted:
             section.table = section.table.select(wanted.holds(section.table["offset"]))
@@ -239,14 +239,14 @@ class Dump:
             run.left_out(file.name, findings)
 
     def _reading_of(self, file: Input) -> RowsReading:
-        """What is wanted of a log, with the decoder of its topic."""
+        """How to read a log, with the decoder of its topic."""
         decoder = self._decoder_of(file) if self.reading.records else None
         return replace(self.reading, decoder=decoder, words=self.run.sink.for_people)
 
     def _pieces(
         self, reading: RowsReading, writer: RowWriter, blocks: Iterator[Block], log: OpenLog
     ) -> Iterator[Piece]:
-        """Output and findings in the order of the file."""
+        """Output and findings in file order."""
         if self.most_rows is not None:
             for part in self._first(reading, blocks):
                 yield from arrange(writer, part)
@@ -268,7 +268,7 @@ class Dump:
             yield from written
 
     def _first(self, reading: RowsReading, blocks: Iterator[Block]) -> Iterator[RowsPart]:
-        """The first rows only, as many as are still wanted."""
+        """The first rows only, up to the number still wanted."""
         for block in blocks:
             for part in reading.parts(block):
                 assert self.most_rows is not None
@@ -291,14 +291,14 @@ class Dump:
 
 
 def _partitions(files: Iterable[Input]) -> Iterator[Partition]:
-    """Logs by their directory, in the order of their base offsets."""
+    """Logs grouped by directory, sorted by base offset."""
     for folder, group in groupby(files, key=lambda file: file.path.rpartition(os.sep)[0]):
         held = sorted(group, key=lambda file: file.base_offset or 0)
         yield Partition(held[0].name, Path(folder or os.curdir), held)
 
 
 def notes_of(file: Input) -> tuple[str, ...]:
-    """What the names of a file and of its directory say of it, besides what it is."""
+    """Notes from the names of a file and its directory: topic, markers."""
     folder, _, name = file.path.rpartition(os.sep)
     marks = (kind_of(name)[2], mark_of(folder.rpartition(os.sep)[2]))
     topic = None if file.base_offset is None else known_topic(topic_of(file))
@@ -311,7 +311,7 @@ def notes_of(file: Input) -> tuple[str, ...]:
 
 
 def arrange(writer: RowWriter, part: RowsPart) -> Iterator[Piece]:
-    """The part's rows, each finding after the outer row that it is in."""
+    """The part's rows as text, each finding after the outer row that contains it."""
     findings = in_order(part.findings)
     positions = part.rows.outer.table["position"]
     done = 0

@@ -1,4 +1,4 @@
-"""The text of many small logs at once: decoded as one block, written by one template."""
+"""The text of many small logs, decoded as one block and written by one template."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kfmt_cli.rows.record import RECORD
 from kfmt_cli.rows.section import Rows, Section
 from kfmt_cli.topics.decoder import Decoder
 
-MOST_PARTS = 2  # a pack that decompresses to more is not held at once
+MOST_PARTS = 2  # a pack that decompresses to more is read file by file
 
 Piece = Input | memoryview
 
@@ -29,7 +29,7 @@ def written(
     decoder_of: Callable[[Input], Decoder | None],
     files: list[Input],
 ) -> list[Piece]:
-    """The rows of the files, in their order; a file that must be read by itself in their place."""
+    """The text of the files in order; a file that must be read individually is returned itself."""
     pack = read_pack(files)
     for i, file in enumerate(files):
         if reading.records and decoder_of(file) is not None:
@@ -55,7 +55,7 @@ def written(
 
 
 def _parts(pack: Pack, reading: RowsReading) -> Iterator[Rows]:
-    """The rows of the good files; a file in which something is found is not good any more."""
+    """The rows of the good files; marks files with findings as no longer good."""
     block = pack.healthy()
     if not reading.records:
         yield Rows(Section(BATCH, block.batches))

@@ -1,4 +1,4 @@
-"""Each partition that a command takes, with what consumers no longer see of it."""
+"""Runs a command on each partition, noting offsets that consumers can no longer read."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from kfmt_cli.log.block import Block
 
 
 def tell_log_start(run: Run, partition: Partition) -> None:
-    """Say which records of a partition are deleted for consumers already: those below the log
-    start offset, as after DeleteRecords, stay in the files until their segment goes."""
+    """Note which offsets of a partition are below its log start offset: consumers cannot read
+    them, but they stay on disk until their segment is deleted, as after DeleteRecords."""
     if partition.logs:
         words = deleted_words(partition.folder, partition.logs[0].base_offset or 0)
         if words is not None:
@@ -33,8 +33,8 @@ def tell_log_start(run: Run, partition: Partition) -> None:
 
 
 def deleted_words(folder: Path, first: int) -> str | None:
-    """The words for records from an offset on that are below the log start of a partition's
-    directory; None where there are none."""
+    """Note on the offsets from `first` up to the log start offset of a partition's directory;
+    None if there are none."""
     file = folder.parent / LOG_STARTS
     topic, number = place_of(folder.name)
     if topic is None or not file.is_file():
@@ -48,14 +48,14 @@ def deleted_words(folder: Path, first: int) -> str | None:
 
 
 class LogStarts:
-    """Says it once for each partition whose logs come one by one."""
+    """Notes unreadable offsets once per partition, for logs that come one by one."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._seen: set[Path] = set()
 
     def tell(self, path: str, base_offset: int | None, name: str) -> None:
-        """Of the next log, in order."""
+        """Note unreadable offsets if this is the first log of its partition."""
         folder = Path(path).parent
         if base_offset is None or folder in self._seen:
             return
@@ -73,10 +73,10 @@ def each_partition(
     takes_pipe: bool = False,
     reads_all: bool = False,
 ) -> None:
-    """Take each partition below the paths; one that cannot be read is told of, and the rest goes
-    on. Raises UsageError.
+    """Call `take` on each partition under the paths; complains about unreadable ones and
+    continues. Raises UsageError.
 
-    reads_all: all of the logs is read, so that it can be said how far that is.
+    reads_all: the logs are read completely, so that progress can be shown.
     """
     partitions = partitions_below(paths, run.complain, run.sink.note, takes_pipe=takes_pipe)
     logs = [log for partition in partitions for log in partition.logs] if reads_all else []
@@ -91,7 +91,7 @@ def each_partition(
 
 @contextmanager
 def reading(run: Run, logs: Iterable[Input]) -> Iterator[None]:
-    """Meanwhile, say how much of some logs this process has read."""
+    """Show how much of some logs this process has read, while the block runs."""
     total = sum(map(size_of, logs))
     if not total:
         yield

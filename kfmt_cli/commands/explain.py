@@ -1,4 +1,4 @@
-"""explain: the pages of findings and of mechanisms; docs/ has the same."""
+"""explain: the pages on findings and mechanisms, as in docs/."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Explain:
 
     run: Run
     path: str | None = None
-    """The partition that tells the topic."""
+    """A partition to illustrate the pages with; None for a sample."""
     wheel: tuple[int, int, tuple[int, ...], int | None] = (1, 20, (), None)
     """Tick, buckets, timers and time of the timing wheel."""
 
     def names(self, names: tuple[str, ...]) -> None:
-        """The pages of some findings or mechanisms, or a list of all; raises UsageError."""
+        """Show the pages of some findings or mechanisms, or list all; raises UsageError."""
         sink = self.run.sink
         every = [(title, code) for title, codes in code_chapters() for code in codes]
         by_name = {code.name: (title, code) for title, code in every}
@@ -68,7 +68,7 @@ class Explain:
         sink.document(CODE, row, lines)
 
     def _topic(self, page: ListedPage) -> None:
-        """A mechanism's page."""
+        """Show a mechanism's page."""
         sink = self.run.sink
         facts = replace(facts_of(self.path), wheel=self.wheel)
         parts = list(page.parts(facts))

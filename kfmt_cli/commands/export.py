@@ -46,7 +46,7 @@ WIDTHS = {"records": 11, "batches": 9, "bytes": 14}
 
 
 def exported(tables: tuple[str, ...]) -> ResultType:
-    """What is counted of each file: bytes, and rows of the tables that are written."""
+    """The counters per file: bytes, and rows of each exported table."""
     shown = {name: width for name, width in WIDTHS.items() if name in ("bytes", *tables)}
     return ResultType(("bytes", *tables), shown)
 
@@ -63,17 +63,17 @@ class Export:
     force: bool = False
     most_findings: int = MOST_FINDINGS
     dry_run: bool = False
-    """Nothing is read or written; what would be is told."""
+    """Report the plan without reading or writing anything."""
     log_starts: LogStarts | None = None
     tell: Callable[[str], None] | None = None
-    """Is told of what is left out."""
+    """Called with notes on skipped files, and with the plan of a dry run."""
     _files: Pieces = field(default_factory=Pieces)
     _given: tuple[str, ...] = ()
     _is_fresh: bool = False
     _manifest: ExportManifest = field(default_factory=ExportManifest)
 
     def plan(self, paths: tuple[str, ...]) -> Iterator[Event]:
-        """Find the files; raises UsageError for a directory that holds something already."""
+        """Find the files; raises InputError, or UsageError if the destination is not empty."""
         if PIPE in paths:
             raise UsageError("-: this command cannot read standard input")
         self._given = paths
@@ -91,7 +91,7 @@ class Export:
                 self.log_starts.tell(file.path, file.base_offset, self._name(file.path))
 
     def _prepare(self) -> None:
-        """Look at the directory that is exported to; raises UsageError."""
+        """Check the destination, removing an unfinished export; raises UsageError."""
         folder = Path(self.to)
         if is_local(self.to) and folder.exists() and not folder.is_dir():
             raise UsageError(f"{self.to}: exists and is not a directory")
@@ -101,12 +101,12 @@ class Export:
             raise UsageError(
                 f"{self.to}: not empty; use --force to write into it and overwrite files"
             )
-        # In a store nothing is there before all of it is.
+        # Files in a store appear only once they are complete.
         self._is_fresh = is_local(self.to) and not names_in(self.to)
 
     def _used(self, pieces: Pieces) -> Pieces:
-        """Without the snapshots of the metadata log in directories: the log has what they say, at
-        offsets of its own."""
+        """The pieces without metadata log snapshots, unless named: the log contains the same, at
+        its own offsets."""
         named = self.request.paths
         used = pieces.those(lambda piece: piece.kind is not KRAFT_SNAPSHOT or piece.path in named)
         left_out = len(pieces) - len(used)
@@ -116,7 +116,7 @@ class Export:
         return used
 
     def _ask_logs(self) -> Iterator[Unread]:
-        """Find out what is wanted of each directory; one whose logs do not say it is left out."""
+        """Determine the selection for each directory; skips those with unreadable logs."""
         request, known = self.request, dict[str, Selection]()
         for folder, pieces in groupby(self._files, key=lambda piece: piece.folder):
             logs = [input_of(piece) for piece in pieces]
@@ -134,8 +134,8 @@ class Export:
         return self._files.n_bytes
 
     def _name(self, path: str) -> str:
-        """A file by a path that opens it from here; files are opened by paths that every process
-        understands."""
+        """A file's path relative to the given paths; pieces have absolute paths, valid in every
+        process."""
         if (shown := as_given(path)) != path:
             return shown
         for given in self._given:
@@ -147,8 +147,8 @@ class Export:
         return path
 
     def events(self, advance: Callable[[int], None]) -> Iterator[Event]:
-        """Export everything; what came of each file. An export that is killed in a directory of its
-        own leaves a mark there, by which the next one starts over."""
+        """Export everything; yields findings and a result per file. An export killed in a new
+        directory leaves a mark there, so that the next one starts over."""
         if self.dry_run:
             self._tell_plan()
             return
@@ -187,7 +187,7 @@ class Export:
     def _kept(
         self, bundle: Pieces, done: Exported, advance: Callable[[int], None]
     ) -> Iterator[tuple[Piece, PieceExported]]:
-        """What was made of each piece, which the manifest keeps."""
+        """The result of each piece, which is added to the manifest."""
         names = [output.name for output in done.outputs]
         self._manifest.add_outputs(done.outputs)
         for piece, result in zip(bundle, done.pieces(), strict=True):
@@ -196,7 +196,7 @@ class Export:
             yield piece, result
 
     def _anew(self, parts: list[tuple[Pieces, Exported]]) -> list[tuple[Pieces, Exported]]:
-        """The whole file at once, where damage reaches from one part into the next."""
+        """Export the whole file again in one piece, because damage extends across parts."""
         for _, done in parts:
             for output in done.outputs:
                 remove(f"{self.to}/{output.name}")
@@ -229,7 +229,7 @@ class Export:
 
 @contextmanager
 def marked(folder: Path, tables: tuple[str, ...]) -> Iterator[None]:
-    """A directory that is being written, until the block ends without an error; raises
+    """Mark a directory as unfinished until the block ends without an error; raises
     OutputError."""
     mark = folder / UNFINISHED
     with writing(mark):
@@ -246,7 +246,7 @@ def marked(folder: Path, tables: tuple[str, ...]) -> Iterator[None]:
 
 
 def take_away(folder: Path) -> None:
-    """Remove what an export that was killed has written; raises UsageError if it still runs."""
+    """Remove the files of a killed export; raises UsageError if it is still running."""
     mark = folder / UNFINISHED
     try:
         with mark.open() as held:

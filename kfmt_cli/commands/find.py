@@ -1,4 +1,4 @@
-"""find: in which segment, batch and byte something is."""
+"""find: the segment, batch and byte of a record."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from kfmt_cli.log.select import Asked, Selection
 from kfmt_cli.render.style import count, safe
 from kfmt_cli.rows.found import FOUND
 
-MANY_LATER = 256  # batches that begin after an offset; a few may say so because they are damaged
+MANY_LATER = 256  # stop after this many batches that begin later; damage may fake a few
 
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """What is looked for: one of them."""
+    """The search condition; exactly one is set."""
 
     offset: int | None = None
     timestamp: int | None = None
     asked: Asked = field(default_factory=Asked)
-    """What records must have."""
+    """Conditions on records."""
 
 
 @dataclass(slots=True)
@@ -50,13 +50,13 @@ class Find:
     run: Run
     sought: Sought
     most_rows: int | None = None
-    """In all, None for all of them."""
+    """Total number of rows to show; None for all."""
     limit: Limit = field(default_factory=Limit)
     _n_found: int = 0
     _n_files: int = 0
 
     def paths(self, paths: tuple[str, ...]) -> None:
-        """Look in every partition below some paths."""
+        """Search every partition under some paths."""
         found: list[Segment] = []
         for target in targets(paths, self.run.complain):
             try:
@@ -94,7 +94,7 @@ class Find:
             self._wanted(logs)
 
     def _wanted(self, segments: list[Segment]) -> None:
-        """Look for what is wanted in the segments of a partition."""
+        """Search the segments of a partition for selected records."""
         logs = [segment.log for segment in segments if segment.log is not None]
         partition = Partition(logs[0].name, Path(logs[0].path).parent, logs)
         try:
@@ -110,7 +110,7 @@ class Find:
                 self._segment(segment, partial(look, wanted))
 
     def _segment(self, segment: Segment, look: Callable[[Segment], Iterator[Cells]]) -> int:
-        """Look in a segment and show what is found; how many places."""
+        """Search a segment and show the matches; returns their number."""
         if self.most_rows == 0:
             return 0
         assert segment.log is not None
@@ -128,7 +128,7 @@ class Find:
     def _rows(
         self, segment: Segment, look: Callable[[Segment], Iterator[Cells]]
     ) -> Iterator[Cells]:
-        """What is found in a segment, up to where it can be read."""
+        """The matches in a segment, up to the first unreadable byte."""
         try:
             yield from look(segment)
         except InputError as error:
@@ -162,7 +162,7 @@ class Find:
                 end = int(batches.last_offset.max()) + 1
             n_later += int(begins_later.sum())
             if n_later >= MANY_LATER:
-                break  # compaction has taken it
+                break  # compaction has removed it
         words = f"the next batch starts at offset {following}"
         if following is None:
             words = "it is empty" if end is None else f"the segment ends before offset {end}"
@@ -185,7 +185,7 @@ class Find:
                     return
 
     def _told(self, segment: Segment, start: ReadingStart) -> ReadingStart:
-        """Say why an index is not used."""
+        """Note why an index is not used, if so; returns `start`."""
         if start.via == SCAN:
             words = f"{segment.any_file.name}: scanned from the start: {start.why}"
             self.run.sink.note(f"{safe(words)}\n")
@@ -206,7 +206,7 @@ class Find:
         via: str,
         or_batch: bool = False,
     ) -> Iterator[Cells]:
-        """The records of batch i that are wanted, or the batch itself where none is."""
+        """The wanted records of batch i; with or_batch, the batch itself if none matches."""
         n_found = 0
         for run in runs(part_of(block, i, i + 1)):
             records = read_complete(run, self.limit)
@@ -216,7 +216,7 @@ class Find:
         if or_batch and not n_found:
             yield _row(block, i, via)
 
-    # By what records have, and by producer.
+    # By record conditions and by producer.
 
     def _of_records(self, wanted: Selection, segment: Segment) -> Iterator[Cells]:
         for block in self._all(segment):
@@ -231,7 +231,7 @@ class Find:
                 yield _row(block, i, SCAN)
 
     def _all(self, segment: Segment) -> Iterator[Block]:
-        """All blocks of a log, and what is wrong with it."""
+        """All blocks of a log; reports its findings."""
         assert segment.log is not None
         findings = Findings(self.run.most_findings)
         with open_checked(segment.log, read_ahead=True) as log:
@@ -245,7 +245,7 @@ class Find:
 def _row(
     block: Block, i: int, via: str, records: Records | None = None, row: int | None = None
 ) -> Cells:
-    """A batch, or a record in it."""
+    """The row of a batch, or of a record in it."""
     batch = {name: int(block.batches[name][i]) for name in _OF_BATCH}
     base = batch["base_offset"] if batch["has_base_offset"] else None
     offset = position = None

@@ -1,4 +1,4 @@
-"""A partition that a broker is still writing: what comes after what was read."""
+"""Follows a partition that a broker is still writing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kfmt_cli.log.block import Block
 def followed(partition: Partition, wait: Callable[[], None]) -> Iterator[tuple[Input, Block]]:
     """The blocks that are added to the last log of a partition, and to later ones; never ends.
 
-    wait: is called when there is nothing new. A batch is given when all of it is there.
+    wait: called when there is nothing new. A batch is returned once it is complete.
     """
     file = partition.logs[-1]
     position = _whole_bytes(file)
@@ -35,7 +35,7 @@ def followed(partition: Partition, wait: Callable[[], None]) -> Iterator[tuple[I
 
 
 def _whole_bytes(file: Input) -> int:
-    """Where the last whole batch of a log ends."""
+    """Position after the last complete batch of a log."""
     end = 0
     for block in blocks_from(file):
         if len(block.batches):
@@ -44,13 +44,13 @@ def _whole_bytes(file: Input) -> int:
 
 
 def _new(file: Input, position: int) -> Iterator[Block]:
-    """The whole batches after a byte."""
+    """The complete batches starting at a byte."""
     if size_of(file) <= position:
         return
     try:
         for block in blocks_from(file, position):
             sound = block.batches.crc_valid == 1
-            if not sound.all():  # it is being written
+            if not sound.all():  # still being written
                 first = int(sound.argmin())
                 block.batches = block.batches.select(slice(0, first))
                 if len(block.batches):
@@ -63,7 +63,7 @@ def _new(file: Input, position: int) -> Iterator[Block]:
 
 
 def _next(partition: Partition, file: Input) -> Input | None:
-    """The log after one, once the broker has rolled."""
+    """The next log, once the broker has rolled; otherwise None."""
     logs = [classify(str(path), path.name) for path in partition.folder.glob("*.log")]
     later = [
         log for log in logs if is_segment(log) and (log.base_offset or 0) > (file.base_offset or 0)

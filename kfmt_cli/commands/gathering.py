@@ -1,6 +1,6 @@
-"""What a page of `report` shows: what `check`, `stat`, `txn`, `retention` and `state` say.
+"""Collects the data of a `report` page from `check`, `stat`, `txn`, `retention` and `state`.
 
-Each is run as on the command line, so that the numbers of the page are theirs.
+Each runs as on the command line, so that the page shows the same numbers.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from kfmt_cli.rows.result import ResultType
 from kfmt_cli.rows.section import Object
 from kfmt_cli.rows.shapes import PAGE
 
-CELLS = 16_000  # of the strips of all logs
+CELLS = 16_000  # in the strips of all logs
 MOST_STRIPS = 1_500
-TRIED_BYTES = 16 << 20  # of all partitions, that other codecs are tried on
-LEAST_TRIED = 64 << 10  # of each partition
+TRIED_BYTES = 16 << 20  # to try other codecs on, over all partitions
+LEAST_TRIED = 64 << 10  # per partition
 
-# What replaying the topics of a cluster gives that is on no page.
+# Replayed rows that the page needs.
 _KEPT_STATE = frozenset({"group", "committed_offset"})
 
 
 class _Kept(ObjectSink):
-    """Keeps the objects of a command for a page, and what it answers."""
+    """Collects a command's objects and answers for a page."""
 
     def __init__(self, out: Nobody, data: PageData, keeps: Callable[[Object], bool]) -> None:
         super().__init__(out)
@@ -63,7 +63,7 @@ class _Kept(ObjectSink):
 
 
 class _Quiet(Nobody):
-    """A host that shows nothing but progress."""
+    """A host that shows only progress."""
 
     def __init__(self, host: Host) -> None:
         super().__init__()
@@ -77,17 +77,17 @@ class _Quiet(Nobody):
 
 @dataclass(frozen=True, slots=True)
 class Gathering:
-    """Where a page's data come from, and how."""
+    """Options for collecting a page's data."""
 
     host: Host
     settings: SettingsOf
     now: int
-    """In milliseconds."""
+    """Current time in milliseconds."""
     jobs: int = 1
     limit: Limit = field(default_factory=Limit)
 
     def gather(self, paths: tuple[str, ...]) -> PageData:
-        """The data of some paths; raises UsageError."""
+        """Collect the data of some paths; raises UsageError."""
         data = PageData()
         self._run(data, lambda run: self._check(run, paths), CHECK_RESULT, keeps=lambda _: True)
         self._run(data, lambda run: self._stat(run, paths, data))
@@ -113,8 +113,8 @@ class Gathering:
         type_: ResultType | None = None,
         keeps: Callable[[Object], bool] | None = None,
     ) -> None:
-        """Run a command for what it says. keeps: whether an object is kept; without it, all but
-        findings, which `check` gives."""
+        """Run a command and collect its output. keeps: whether to keep an object; by default all
+        except findings, which come from `check`."""
         host = _Quiet(self.host)
         sink = _Kept(host, data, keeps or _is_no_finding)
         command(Run(host, sink, type_))
@@ -142,7 +142,7 @@ class Gathering:
         task.paths(paths)
 
     def _txn(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
-        """Transactions are only looked for where there are batches of some."""
+        """Search for transactions only in partitions with transactional or control batches."""
         named = {
             row["file"]
             for row in data.partitions
@@ -162,14 +162,14 @@ def _is_no_finding(row: Object) -> bool:
 
 
 def _is_of_transactions(row: Object) -> bool:
-    """Whether it is more than that a partition has no transactions."""
+    """Whether to keep a row: no findings, no summaries of partitions without transactions."""
     if row["type"] != "transactions":
         return _is_no_finding(row)
     return bool(row["committed"] or row["aborted"] or row["open"])
 
 
 def about(data: PageData, paths: tuple[str, ...]) -> None:
-    """Put what the page is about, once all else is there."""
+    """Add the page's own row, once all other data are there."""
     rows = data.partitions
     data.put(
         PAGE,

@@ -31,16 +31,16 @@ from kfmt_cli.render.style import safe
 from kfmt_cli.rows.anatomy import FIELD, cells, lines_of
 from kfmt_cli.topics import decoder_for
 
-MOST_DAMAGE = 5  # findings that are shown where what is asked for is not there
+MOST_DAMAGE = 5  # findings to show if the requested batch is missing
 DIGITS = "hex:"
 MOST_GIVEN = 64 << 20  # bytes of standard input
-MOST_LOOSE = 1 << 16  # bytes of what is no batch
+MOST_LOOSE = 1 << 16  # bytes to show that are not a batch
 
 
 @dataclass(frozen=True, slots=True)
 class ShownPlace:
-    """What is to be shown: the batch of an offset, that of a byte, or the n-th batch or entry. With
-    none of them the first batch, or all of a small file."""
+    """What to show: the batch at an offset or byte, or the n-th batch or entry; by default the
+    first batch, or all of a small file."""
 
     offset: int | None = None
     position: int | None = None
@@ -57,14 +57,14 @@ class ShowHex:
     place: ShownPlace
     limit: Limit = field(default_factory=Limit)
     whole: bool = False
-    """All bytes of long fields."""
+    """Show all bytes of long fields."""
     topic: str | None = None
     """The topic, if the directory is not named after it."""
     layout: str | None = None
-    """The name of what the file is, whatever its own name says."""
+    """Name of the file's layout, overriding its own name."""
 
     def path(self, path: str) -> None:
-        """Show what is asked for of a file."""
+        """Show the requested part of a file."""
         try:
             if is_folder(path):
                 raise UsageError(f"{printable(path)} is a directory; hex needs a file")
@@ -99,7 +99,7 @@ class ShowHex:
             self._tell(finding)
 
     def _log(self, file: Input) -> None:
-        """The batch that is asked for, then what was found in it."""
+        """Show the requested batch, then its findings; raises NotFoundError."""
         place = self.place
         decoder = decoder_for(self.topic or topic_of(file))
         last = -1
@@ -140,14 +140,14 @@ class ShowHex:
         raise NotFoundError(f"{file.name}: {words}")
 
     def _chosen(self, part: AnatomyPart) -> AnatomyPart:
-        """The part, of its records only the one with the offset where that is wanted."""
+        """The part; if `alone` is set, only with the record at the offset."""
         if not self.place.alone:
             return part
         nodes = (node for node in part.nodes if _leads_to(node) in (None, self.place.offset))
         return AnatomyPart(part.title, part.data, part.position, nodes, part.codec)
 
     def _tell_of(self, block: Block, i: int) -> None:
-        """What was found in the header of a batch; its records have shown theirs."""
+        """Report the findings in a batch header; those in records are already shown."""
         number = int(block.batches.number[i])
         for finding in block.findings:
             if finding.batch == number:
@@ -182,27 +182,27 @@ class ShowHex:
                     self._damaged()
 
     def _damaged(self) -> None:
-        """What is shown has a fault."""
+        """Set the exit code for damage in the bytes shown."""
         from kfmt_cli.errors import ExitCode
 
         self.run.host.reached(ExitCode.FINDINGS)
 
 
 def _top(node: Node) -> tuple[tuple[str, ...], bool]:
-    """Whether a structure's own name is shown: not that of a batch's header, nor of a message."""
+    """Arguments for lines_of: show only the names of records, entries and messages."""
     named = node.name.startswith(("record ", "entry ", "message "))
     return (), node.layout is not None and not named
 
 
 def _leads_to(record: Node) -> int | None:
-    """The offset of a record; None of anything else."""
+    """The offset of a record; None for anything else."""
     return next((child.offset for child in record.children if child.offset is not None), None)
 
 
 def _stored(given: str, folder: Path) -> Input:
     """Standard input, or hex digits, as a log that can be read more than once; raises InputError.
 
-    What comes from a pipe may be hex digits, too.
+    Standard input may also contain hex digits.
     """
     name = given if given == PIPE else "the digits"
     data = given.removeprefix(DIGITS).encode()
@@ -221,14 +221,14 @@ def _stored(given: str, folder: Path) -> Input:
 
 
 def _loose_bytes(file: Input, position: int) -> bytes:
-    """Some bytes of a file from one on: as many as a batch there says that it has."""
+    """Bytes of a file from a position onward, as many as a batch there declares."""
     head = _bytes_at(file, position, HEADER_SIZE)
     declared = LOG_OVERHEAD + header.batch_length(head) if len(head) >= LOG_OVERHEAD else 0
     return _bytes_at(file, position, min(max(declared, HEADER_SIZE), MOST_LOOSE))
 
 
 def _bytes_at(file: Input, position: int, size: int) -> bytes:
-    """Bytes of a file, fewer at its end."""
+    """Bytes of a file; fewer at its end."""
     source = open_source(file.path, file.name)
     try:
         return source.block(position, size, size)[:size] if position >= 0 else b""
@@ -237,7 +237,7 @@ def _bytes_at(file: Input, position: int, size: int) -> bytes:
 
 
 def _batch_of(block: Block, place: ShownPlace) -> int | None:
-    """Which batch of a block is asked for, None where it is not in there."""
+    """Index of the requested batch in a block; None if it is not in it."""
     batches = block.batches
     if place.position is not None:
         begins = batches.position

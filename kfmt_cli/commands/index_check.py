@@ -1,4 +1,4 @@
-"""index-check: the indexes of segments against their logs; and look-ups, step by step."""
+"""index-check: checks indexes against their logs; also traces lookups step by step."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class IndexCheck:
 
     checker: IndexChecker
     jobs: int = 1
-    """Processes."""
+    """Number of processes."""
     passed_over: Counter[str] = field(default_factory=Counter)
-    """Counts the files of directories that are not looked at, by kind."""
+    """Number of files in directories that are not checked, by kind."""
     _segments: list[tuple[Segment, int]] = field(default_factory=list)
 
     def plan(self, paths: tuple[str, ...]) -> Iterator[Unread]:
-        """Find the segments of all paths, each once; what cannot be looked at."""
+        """Find the distinct segments of all paths; yields unreadable inputs."""
         found: dict[str, Segment] = {}
         unread: list[str] = []
         for target in targets(paths, unread.append):
@@ -60,7 +60,7 @@ class IndexCheck:
         return sum(size for _, size in self._segments)
 
     def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
-        """Check every segment; what is found, in their order."""
+        """Check every segment; yields findings and results in order."""
         units = list(_units(self._segments))
         jobs = worth(self.jobs, self.total)
         work = partial(check_unit, checker=self.checker)
@@ -77,7 +77,7 @@ class IndexCheck:
                         yield from told(result)
 
     def _alone(self, segment: Segment, advance: Callable[[int], None]) -> Iterator[Event]:
-        """Check a segment here, which reads its log in blocks."""
+        """Check a segment in this process, reading its log in blocks."""
         try:
             for result in self.checker.check(segment, advance):
                 yield from told(result)
@@ -86,14 +86,14 @@ class IndexCheck:
 
 
 def _units(segments: list[tuple[Segment, int]]) -> Iterator[list[tuple[Segment, int]]]:
-    """The segments in their order, small ones together, others alone."""
+    """The segments in order, small ones together, others alone."""
     return together(segments, lambda sized: None if sized[0].log is None else sized[1])
 
 
 def check_unit(
     unit: list[tuple[Segment, int]], checker: IndexChecker
 ) -> list[list[Result] | Unread | None]:
-    """What came of each segment of a unit; None for a large one."""
+    """The results for each segment of a unit; None for a segment that is alone."""
     if len(unit) == 1:
         return [None]
     from kfmt_cli.checks.index.packs import check_pack
@@ -115,7 +115,7 @@ def check_unit(
 def show_lookups(
     run: Run, paths: tuple[str, ...], offset: int | None, timestamp: int | None
 ) -> None:
-    """Show the look-up of an offset or a timestamp in each partition; raises InputError."""
+    """Show the lookup of an offset or timestamp in each partition; raises InputError."""
     for target in targets(paths, run.complain):
         found = [segment for segment in target.segments() if segment.log is not None]
         folders = sorted({_folder(segment) for segment in found})

@@ -1,4 +1,4 @@
-"""The partitions of internal topics below some paths."""
+"""Finds the partitions of internal topics under some paths."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ class TopicPartition:
     """The logs of a partition of an internal topic."""
 
     name: str
-    """Its name as it is shown."""
+    """Its name in output."""
     topic: str
     logs: list[Input]
     snapshots: list[Input]
-    """Snapshots of KRaft, the newest first."""
+    """KRaft snapshots, newest first."""
     log_directory: str | None
-    """The log directory, where other partitions lie."""
+    """Its log directory, with other partitions; None for a single file."""
 
 
 def partitions_of(
     paths: tuple[str, ...], of_topic: str | None, complain: Callable[[str], None]
 ) -> list[TopicPartition]:
-    """The partitions below the paths, each once.
+    """The distinct partitions under the paths.
 
-    of_topic: what the topic is, if the directory is not named after it. complain: is told what
-    cannot be read, and where there is no such partition.
+    of_topic: the topic, if the directory is not named after it. complain: called with a message
+    for each unreadable input and each path without such a partition.
     """
     found: dict[str, TopicPartition] = {}
     for target in targets(paths, complain):
@@ -57,7 +57,7 @@ def partitions_of(
 
 
 def _in(target: GivenPath, of_topic: str | None) -> Iterator[tuple[str, TopicPartition]]:
-    """The partitions at a path, by their real path; raises InputError."""
+    """The partitions at a path, each with its real path; raises InputError."""
     path = target.path
     if target.file is not None:
         yield str(Path(path).resolve()), _of_file(target.file, of_topic)
@@ -92,6 +92,6 @@ def _of_folder(folder: Folder, name: str, topic: str, log_directory: str) -> Top
 
 
 def end_of(snapshot: Input) -> int | None:
-    """The offset at which a KRaft snapshot ends, by its name."""
+    """The end offset of a KRaft snapshot, from its name."""
     number = Path(snapshot.path).name.partition("-")[0]
     return int(number) if number.isdigit() else None

@@ -1,4 +1,4 @@
-"""Where the settings of a topic come from: options, a file, or the cluster's metadata."""
+"""Topic settings from options, a file or the metadata log."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.rows.state_types import CONFIG
 from kfmt_cli.topics import CLUSTER_METADATA
 
-# Where a setting comes from.
+# Sources of a setting.
 OPTION, FILE, METADATA_LOG, DEFAULT = "option", "file", "metadata log", "Kafka's default"
 
 
 def with_sources(
     settings: TopicSettings, sources: Mapping[str, str], names: Iterable[str]
 ) -> dict[str, dict[str, object]]:
-    """Some settings by their topic names, each with its value and where it comes from."""
+    """Some settings by topic setting name, each with its value and source."""
     return {
         name: {"value": settings.named(name), "source": sources.get(TOPIC_FIELDS[name], DEFAULT)}
         for name in names
@@ -41,20 +41,19 @@ def with_sources(
 
 @dataclass(slots=True)
 class SettingsOf:
-    """The settings of topics."""
+    """Looks up the settings of topics."""
 
     config: Path | None = None
-    """A file of properties."""
+    """A properties file."""
     changes: Mapping[str, object] = field(default_factory=dict)
-    """What options say."""
+    """Settings from options, by field name."""
     _base: TopicSettings | None = None
     _given: Mapping[str, str] = field(default_factory=dict)
     _directories: dict[Path, LogDirectory] = field(default_factory=dict)
     _known: dict[Path, dict[str, dict[str, str]]] = field(default_factory=dict)
 
     def around(self, partition: Partition) -> tuple[LogDirectory, tuple[str, int], TopicSettings]:
-        """The log directory that a partition lies in, its topic and number there, its settings;
-        raises UsageError."""
+        """A partition's log directory, topic with number, and settings; raises UsageError."""
         log_directory = partition.log_directory
         if log_directory not in self._directories:
             self._directories[log_directory] = directory_at(log_directory)
@@ -66,7 +65,7 @@ class SettingsOf:
         )
 
     def sources(self, topic: str | None, log_directory: Path) -> dict[str, str]:
-        """Where each setting of a topic comes from that is not Kafka's default, after `of`."""
+        """Source of each setting of a topic that is not a default; call `of` first."""
         known = self._known[log_directory]
         found = dict.fromkeys(fields_in(self._given), FILE)
         for given in (known.get("", {}), known.get(topic or "", {})):
@@ -74,11 +73,11 @@ class SettingsOf:
         return found | dict.fromkeys(self.changes, OPTION)
 
     def knows(self, log_directory: Path) -> bool:
-        """Whether a log directory has a metadata log, which has every setting that was made."""
+        """Whether a log directory has a metadata log, which contains all changed settings."""
         return (log_directory / f"{CLUSTER_METADATA}-0").is_dir()
 
     def of(self, topic: str | None, log_directory: Path) -> TopicSettings:
-        """The settings of a topic whose partition lies in a log directory; raises UsageError."""
+        """The settings of a topic with a partition in a log directory; raises UsageError."""
         if self._base is None:
             self._base = TopicSettings()
             if self.config is not None:
@@ -97,8 +96,7 @@ class SettingsOf:
 
 
 def compacts(topic: str | None, log_directory: Path) -> bool | None:
-    """Whether a topic is compacted, by the metadata log of a log directory; None where there is
-    none."""
+    """Whether a topic is compacted, from the metadata log of a log directory; None if unknown."""
     if topic is None or not (log_directory / f"{CLUSTER_METADATA}-0").is_dir():
         return None
     known = _configs(log_directory)
@@ -109,7 +107,7 @@ def compacts(topic: str | None, log_directory: Path) -> bool | None:
 
 
 def interval_of(partition: Path) -> int:
-    """The index.interval.bytes of a partition's topic, as the metadata log next to it says, or
+    """The index.interval.bytes of a partition's topic, from the metadata log next to it, or
     Kafka's default."""
     folder = partition.resolve()
     known = _configs(folder.parent)
@@ -127,8 +125,8 @@ def _inputs(paths: list[Path]) -> list[Input]:
 
 @lru_cache(maxsize=8)
 def _configs(log_directory: Path) -> dict[str, dict[str, str]]:
-    """The settings of each topic in the metadata log of a log directory; those of all brokers under
-    an empty name."""
+    """The settings of each topic in the metadata log of a log directory; cluster-wide broker
+    defaults under an empty name."""
     folder = log_directory / f"{CLUSTER_METADATA}-0"
     if not folder.is_dir():
         return {}

@@ -1,4 +1,4 @@
-"""request-header and response-header: what comes before requests and responses on the wire."""
+"""request-header and response-header: decodes the headers of requests and responses."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from kfmt_cli.rows.column import Column, ColumnKind, RowType, number
 from kfmt_cli.rows.section import Rows, section_of
 
 MOST_BYTES = 256 << 20
-LEAST_HEADER = 8  # bytes of a request's header without a client id
-SIZE = 4  # bytes of the size before each request and response
-MOST_REQUEST = 100 << 20  # a broker's socket.request.max.bytes
+LEAST_HEADER = 8  # bytes of a request header without a client id
+SIZE = 4  # bytes of the size field before each request and response
+MOST_REQUEST = 100 << 20  # default socket.request.max.bytes of a broker
 
 
 _PLACE = (
@@ -70,22 +70,22 @@ RESPONSE = RowType(
 
 @dataclass(frozen=True, slots=True)
 class ProtocolHeader:
-    """A header that was found."""
+    """Position, version and layout of one header."""
 
     at: int
-    """Where it begins, at the size."""
+    """Position of the message, including its size field."""
     size: int | None
     version: int
     start: int
-    """Its first byte."""
+    """First byte of the header."""
     end: int
-    """The byte after it and after the message that follows the header."""
+    """End of the message, exclusive."""
     layout: Layout | None
     api: Api | None = None
 
 
 def read_argument(text: str) -> tuple[str, bytes]:
-    """The name and the bytes of a file, or of hex digits; raises InputError, UsageError."""
+    """The name and the bytes of a file or of hex digits; raises InputError, UsageError."""
     if text == "-" or (text and Path(text).exists()):
         source = open_source(text, printable(text))
         try:
@@ -100,7 +100,7 @@ def read_argument(text: str) -> tuple[str, bytes]:
 
 
 def _of_hex(text: str) -> bytes | None:
-    """The bytes that hex digits mean, None where there is anything else."""
+    """The bytes of hex digits; None for other text."""
     digits = re.sub(r"(0x|[\s:])", "", text)
     if not digits or len(digits) % 2 or re.search(r"[^0-9a-fA-F]", digits):
         return None
@@ -108,7 +108,7 @@ def _of_hex(text: str) -> bytes | None:
 
 
 def requests(data: bytes, framed: bool | None) -> Iterator[ProtocolHeader]:
-    """The headers of requests. framed: a size comes before each; None to find out."""
+    """The headers of requests. framed: each has a size field; None to detect it."""
     if framed is None:
         framed = _is_framed(data) or not _is_request(data)
     for at, size, start, end in _frames(data, framed):
@@ -124,7 +124,7 @@ def requests(data: bytes, framed: bool | None) -> Iterator[ProtocolHeader]:
 
 
 def responses(data: bytes, framed: bool | None, version: int) -> Iterator[ProtocolHeader]:
-    """The headers of responses, all of one version."""
+    """The headers of responses, all of the same version."""
     if framed is None:
         framed = _is_framed(data)
     for at, size, start, end in _frames(data, framed):
@@ -134,7 +134,7 @@ def responses(data: bytes, framed: bool | None, version: int) -> Iterator[Protoc
 
 
 def _is_request(data: bytes) -> bool:
-    """Whether the bytes can begin with a request that brokers know."""
+    """Whether the bytes may begin with a known request."""
     if len(data) < LEAST_HEADER:
         return False
     api = BY_KEY.get(Int16.read(data, 0, len(data))[0])
@@ -143,7 +143,7 @@ def _is_request(data: bytes) -> bool:
 
 
 def _is_framed(data: bytes) -> bool:
-    """Whether sizes lead from the first byte to the end."""
+    """Whether the bytes are a sequence of messages with size fields."""
     at = 0
     while at + SIZE <= len(data):
         size, _ = Int32.read(data, at, len(data))
@@ -154,14 +154,14 @@ def _is_framed(data: bytes) -> bool:
 
 
 def _frames(data: bytes, framed: bool) -> Iterator[tuple[int, int | None, int, int]]:
-    """Each message: where it begins, its size, and from where to where it is there."""
+    """Each message: its position, declared size, first byte and end of the bytes present."""
     if not framed:
         yield 0, None, 0, len(data)
         return
     at = 0
     while at < len(data):
         if len(data) - at < SIZE:
-            yield at, 0, at, len(data)  # of which `cells` says that it has no size
+            yield at, 0, at, len(data)  # `cells` reports it
             return
         size, start = Int32.read(data, at, len(data))
         end = min(start + max(size, 0), len(data))
@@ -207,7 +207,7 @@ def _row(row_type: RowType, values: dict[str, object]) -> tuple[str | int | None
 def show(
     run: Run, name: str, data: bytes, headers: list[ProtocolHeader], row_type: RowType
 ) -> None:
-    """Show headers: one of them byte by byte for people, several a line each."""
+    """Show headers: a single one byte by byte, several with one line each."""
     rows = [cells(header, data, row_type) for header in headers]
     fault_at = [column.name for column in row_type.columns].index("fault")
     if any(row[fault_at] is not None for row in rows):
@@ -230,7 +230,7 @@ def _draw(
     row: tuple[str | int | None, ...],
     row_type: RowType,
 ) -> None:
-    """A header byte by byte."""
+    """Show a header byte by byte."""
     assert header.layout is not None
     values = dict(zip((column.name for column in row_type.columns), row, strict=True))
     dump = Hexdump(run.sink.out.theme, run.sink.out.width, whole=False)
@@ -258,7 +258,7 @@ def _draw(
 
 
 def api_of(text: str | None) -> Api | None:
-    """The request of a name or a number; raises UsageError."""
+    """The request with a name or number; raises UsageError."""
     if text is None:
         return None
     found = BY_KEY.get(int(text)) if text.isdigit() else BY_NAME.get(text.lower())

@@ -1,6 +1,6 @@
-"""Reading for programs: rows as Arrow, as NumPy columns or as plain objects; findings next to them.
+"""Reading for programs: rows as Arrow, NumPy columns or plain objects, with findings.
 
-What `kfmt_cli` offers to Python (docs/python.md) is here. It goes through files as the commands do.
+The reading part of kfmt_cli's Python API (docs/python.md). It finds files as the commands do.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def path_names(path: Path | Sequence[Path]) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class LogRows:
-    """The batches or the records of some logs, read as they are asked for.
+    """The batches or records of some logs, read on demand.
 
-    Iterating gives Arrow record batches where pyarrow is installed, and columns otherwise.
+    Iterating yields Arrow record batches if pyarrow is installed, otherwise columns.
     """
 
     _paths: tuple[str, ...]
@@ -59,9 +59,9 @@ class LogRows:
     _topic: str | None
     _jobs: int
     findings: list[Finding] = field(default_factory=list)
-    """What was found so far; damage never raises."""
+    """Findings so far; damage never raises."""
     unread: list[str] = field(default_factory=list)
-    """What could not be read, and why."""
+    """Messages about unreadable inputs."""
 
     def __iter__(self) -> Iterator[Any]:
         try:
@@ -93,19 +93,19 @@ class LogRows:
                 yield record_batch(part, columns, shared)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The rows as an Arrow stream, which pandas, Polars and DuckDB take; needs pyarrow."""
+        """The rows as an Arrow stream for pandas, Polars and DuckDB; needs pyarrow."""
         import pyarrow as pa
 
         reader = pa.RecordBatchReader.from_batches(self.schema, self.arrow())
         return reader.__arrow_c_stream__(requested_schema)
 
     def columns(self) -> Iterator[Columns]:
-        """NumPy columns, by name; masked where the rows have no value."""
+        """NumPy columns by name, masked for missing values."""
         for _, rows in self._rows():
             yield columns_of(_counted(rows))
 
     def objects(self) -> Iterator[Object]:
-        """Plain objects, as in `kfmt dump --format json`, with bytes as they are."""
+        """Plain objects, as in `kfmt dump --format json`, with raw bytes."""
         for file, rows in self._rows():
             section = _counted(rows)
             for row in objects(section, "bytes"):
@@ -138,12 +138,12 @@ class LogRows:
 
 
 def _counted(rows: Rows) -> Section:
-    """The rows that count: the inner ones, where there are such."""
+    """The inner rows, or the outer ones if there are none."""
     return rows.outer if rows.inner is None else rows.inner
 
 
 def _logs(paths: tuple[str, ...], unread: list[str]) -> Iterator[Input]:
-    """The logs below some paths; raises InputError where nothing at all can be read."""
+    """The distinct logs under some paths; raises InputError for an unusable path."""
     seen: set[str] = set()
     for path in paths:
         try:
@@ -187,8 +187,8 @@ def read_batches(
     """The batches of logs: files, partition directories, log directories.
 
     columns: of the table `batches` (docs/spark-tables.md), for Arrow. first_offset to last_time:
-    bounds that belong to what is wanted; times are in milliseconds. Raises UsageError for a column
-    that does not exist; reading raises InputError for a path that does not exist.
+    inclusive bounds; times are in milliseconds. Raises UsageError for an unknown column; reading
+    raises InputError for a missing path.
     """
     wanted = Selection(first_offset, last_offset, first_time, last_time)
     return _log_rows(path, False, columns, wanted, None, 0, max_decompressed)
@@ -209,9 +209,9 @@ def read_records(
     """The records of logs: files, partition directories, log directories.
 
     columns: of the table `records` (docs/spark-tables.md), for Arrow. first_offset to last_time:
-    bounds that belong to what is wanted; times are in milliseconds. topic: its name, if the
-    directory is not named after it. jobs: threads, all cores without it. Raises UsageError for a
-    column that does not exist; reading raises InputError for a path that does not exist.
+    inclusive bounds; times are in milliseconds. topic: its name, if the directory is not named
+    after it. jobs: number of threads, by default all cores. Raises UsageError for an unknown
+    column; reading raises InputError for a missing path.
     """
     wanted = Selection(first_offset, last_offset, first_time, last_time)
     return _log_rows(path, True, columns, wanted, topic, jobs, max_decompressed)
@@ -224,9 +224,9 @@ def verify(
     jobs: int | None = None,
     max_decompressed: int | None = None,
 ) -> list[Finding]:
-    """What `kfmt verify-crc` finds, all of it; raises InputError for what cannot be read.
+    """All findings of `kfmt verify-crc`; raises InputError for an unreadable input.
 
-    deep: every record is decoded, too.
+    deep: also decode every record.
     """
     cores = available_cores() if jobs is None else jobs
     verifier = Verifier(deep, Limit.of_option(max_decompressed), cores)
@@ -243,22 +243,22 @@ def verify(
 
 @dataclass(slots=True)
 class FileRows:
-    """What is in a file of any kind."""
+    """The contents of a file of any kind."""
 
     kind: str
     """The name of its kind, as in JSON."""
     findings: list[Finding]
-    """What was found in it."""
+    """Its findings."""
     _sections: Callable[[], Iterable[Section]]
 
     def objects(self) -> Iterator[Object]:
-        """Plain objects, as in `kfmt dump --format json`, with bytes as they are."""
+        """Plain objects, as in `kfmt dump --format json`, with raw bytes."""
         for section in self._sections():
             for row in objects(section, "bytes"):
                 yield {"type": section.type.name, **row}
 
     def columns(self) -> Iterator[Columns]:
-        """NumPy columns, by name; masked where the rows have no value."""
+        """NumPy columns by name, masked for missing values."""
         return map(columns_of, self._sections())
 
     def arrow(self) -> Iterator[pa.RecordBatch]:
@@ -270,7 +270,7 @@ class FileRows:
 
 
 def read_file(path: Path) -> FileRows:
-    """What is in a file of any kind that kfmt reads; of a log, its batches. Raises InputError."""
+    """Read a file of any kind that kfmt knows; a log as batches. Raises InputError."""
     name = os.fspath(path)
     file = classify(name, name)
     if file.kind.read is not None:
@@ -287,5 +287,5 @@ def read_file(path: Path) -> FileRows:
                     yield part.rows.outer
 
     with open_checked(file, read_ahead=False):
-        pass  # raises InputError at once for what is no log
+        pass  # raises InputError at once if the file is not a log
     return FileRows(file.kind.name, findings, sections)

@@ -1,4 +1,4 @@
-"""rebuild-index: the files that a recovering broker writes, below DST or next to the logs."""
+"""rebuild-index: writes the files that log recovery writes, under DST or next to the logs."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Rebuild:
 
     run: Run
     interval: int | None
-    """None for that of each topic."""
+    """index.interval.bytes; None for each topic's own."""
     force: bool
     all_files: bool
     expired_before: int | None = None
-    """Producers that wrote nothing after this time in ms are forgotten."""
+    """Expire producers that wrote nothing after this time in milliseconds."""
     _whole: set[Path] = field(default_factory=set)
 
     def rebuild(self, paths: tuple[str, ...], to: str | None) -> None:
-        """Rebuild below the directory `to`, or next to the logs without one."""
+        """Rebuild under the directory `to`; next to the logs if None."""
         partitions = list(self._partitions(paths))
         logs = [log for _, group in partitions for log in group]
         self.run.sink.results(REBUILT)
@@ -58,7 +58,7 @@ class Rebuild:
         self.run.end()
 
     def _is_beside(self, to: str, partitions: list[tuple[str, list[Input]]]) -> bool:
-        """Whether DST is where the logs are, and files there may be replaced."""
+        """Whether DST contains the logs and files may be replaced; then sets all_files."""
         if not self.force:
             return False
         below = (Path(to, folder).resolve() for folder, _ in partitions)
@@ -67,7 +67,7 @@ class Rebuild:
         return is_any
 
     def _partitions(self, paths: tuple[str, ...]) -> Iterator[tuple[str, list[Input]]]:
-        """The logs of each partition, and the folder below DST that is theirs."""
+        """The folder under DST of each partition, and its logs."""
         found: dict[tuple[str, str], list[Input]] = {}
         given = list(targets(paths, self.run.complain))
         n_folders = sum(target.file is None for target in given)
@@ -105,7 +105,7 @@ class Rebuild:
             self.run.complain(str(error))
 
     def _swaps(self, logs: list[Input]) -> list[Input]:
-        """What a swap had finished in the directory of a partition that is given whole."""
+        """Completed .swap files of a partition whose directory was given."""
         folder = Path(logs[0].path).parent
         if folder not in self._whole:
             return []
@@ -118,7 +118,7 @@ class Rebuild:
                 staging.put(str(Path(folder) / name), data)
 
     def _in_place(self, group: list[Input], progress: Progress) -> None:
-        """Replace the files of one partition; raises UsageError when a broker uses it."""
+        """Replace the files of one partition; raises UsageError if a broker uses it."""
         folder = Path(group[0].path).parent
         if not self.force:
             check_unused(folder)
@@ -143,7 +143,7 @@ class Rebuild:
             self._beside(done)
 
     def _beside(self, done: Rebuilt) -> None:
-        """Replace what differs; what is right already stays untouched."""
+        """Replace files that differ, leaving correct ones untouched."""
         for name, data in done.files.items():
             path = Path(done.log.path).with_name(name)
             if data == (path.read_bytes() if path.exists() else None):

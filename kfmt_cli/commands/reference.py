@@ -1,4 +1,4 @@
-"""format: the reference of all formats, out of the Layouts; docs/formats.md has the same."""
+"""format: the reference of all formats, from the Layouts; also in docs/formats.md."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Chapter:
     title: str
     layouts: tuple[Layout, ...]
     files: tuple[str, ...] = ()
-    """Names of the files that hold them."""
+    """Names of the files that contain them."""
 
 
 def chapters() -> Iterator[Chapter]:
@@ -61,7 +61,7 @@ def chapters() -> Iterator[Chapter]:
 
 
 def _of_kind(kind: Kind) -> Iterator[Chapter]:
-    """The formats of a kind of file; of files that have names, each has a chapter."""
+    """The formats of a kind of file; a chapter for each if its files have fixed names."""
     if kind.layouts and not kind.names:
         yield Chapter(kind.title, kind.layouts, tuple(kind.named))
     elif len(kind.names) == 1:
@@ -87,7 +87,7 @@ def _plain(name: str) -> str:
 
 
 def found(name: str) -> list[Layout]:
-    """The formats of a name: their own, or that of a file or a topic; raises UsageError."""
+    """The formats with this name, or of the file or topic with it; raises UsageError."""
     every = list(chapters())
     own = [
         layout
@@ -115,7 +115,7 @@ def found(name: str) -> list[Layout]:
 
 
 def show_formats(run: Run, names: tuple[str, ...]) -> None:
-    """All formats in a list, or the fields of some."""
+    """List all formats, or show the fields of some; raises UsageError."""
     sink = run.sink
     if not names:
         _show_list(run)

@@ -1,4 +1,4 @@
-"""report: a page written as one file, and its data as another."""
+"""report: writes a page to one file and its data to another."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ def write_page(
     *,
     force: bool = False,
 ) -> None:
-    """Write the page of what is gathered, and its data where that is asked for; neither of them
-    appears unless both are whole. inputs: paths below which nothing is written. Raises UsageError,
-    OutputError."""
+    """Write the page of the gathered data and, if requested, the data; the files appear only if
+    all are complete. inputs: paths to keep free of output. Raises UsageError, OutputError."""
     outputs = [path for path in (to, data_to) if path is not None]
     if len(set(map(os.path.abspath, outputs))) < len(outputs):
         raise UsageError(f"{to}: --to and --data must be different files")
@@ -45,7 +44,7 @@ def write_page(
                 stagings[folder] = stack.enter_context(staged(folder, force))
                 run.left_over(stagings[folder].left_over)
         files = [_begun(stack, stagings, path) for path in outputs]
-        script = aside.submit(runtime)  # takes a second, in which files are read
+        script = aside.submit(runtime)  # takes a second, while files are read
         data = gather()
         run.host.reached(data.exit_code)
         for words in data.said:
@@ -66,12 +65,12 @@ def write_page(
     run.sink.flush()
 
 
-# How files begin that are replaced when that is asked for.
+# First bytes of files that may be replaced on request.
 _OURS = (b"<!doctype html>", b'[\n{"type":"report"')
 
 
 def _need_apart(path: str, inputs: Sequence[str]) -> None:
-    """Raises UsageError for an output among what is looked at, which is never changed."""
+    """Raise UsageError if an output is inside an input, which is never changed."""
     place = Path(path).resolve()
     for given in inputs:
         looked_at = Path(given).resolve()
@@ -81,7 +80,7 @@ def _need_apart(path: str, inputs: Sequence[str]) -> None:
 
 
 def _need_ours(path: str) -> None:
-    """Raises UsageError for what is there and is neither a page nor its data."""
+    """Raise UsageError if the path exists and is neither a page nor its data."""
     if not os.path.basename(path) or Path(path).is_dir():  # noqa: PTH119 (as it was given)
         raise UsageError(f"{path}: is a directory; name a file")
     if Path(path).is_file():
@@ -92,7 +91,7 @@ def _need_ours(path: str) -> None:
 
 
 def _begun(stack: ExitStack, stagings: Mapping[str, Staging], path: str) -> OutputFile:
-    """A file that appears with its folder; raises UsageError where one is there already."""
+    """Begin a file that appears with its staging; raises UsageError if it already exists."""
     folder, name = os.path.split(path)
     file = stagings[folder or os.curdir].file(name)
     stack.callback(file.abandon)

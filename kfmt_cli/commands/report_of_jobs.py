@@ -1,4 +1,4 @@
-"""The data of a page from the tables that jobs on Spark wrote: of a fleet, read once already."""
+"""The data of a page from tables that Spark jobs wrote, without reading the logs again."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from kfmt_cli.rows.section import Object
 from kfmt_cli.rows.shapes import SEGMENT_STRIP
 
 KEPT = "_kfmt"
-MOST_LOGS = 5_000  # of which the page has a row
+MOST_LOGS = 5_000  # most logs with a row on the page
 Place = tuple[str | None, int | None]
 
 
 @dataclass(slots=True)
 class _Sums:
-    """What is known of a partition or a topic."""
+    """Sums for a partition or a topic."""
 
     file: str
     values: dict[str, Any] = field(default_factory=dict)
 
     def add(self, row: Mapping[str, Any], segments: int | None) -> None:
-        """What a log, or a partition of several, holds."""
+        """Add the numbers of a log, or of a partition with several."""
         known = self.values
         counted = {"segments": segments, **{name: row.get(name) for name in _SUMMED}}
         for name, value in counted.items():
@@ -48,7 +48,7 @@ class _Sums:
             known.setdefault(name, {}).update(dict.fromkeys(row.get(name) or ()))
 
     def row(self, place: Place) -> Object:
-        """As `stat` says it; what is not known is null."""
+        """The row as in `stat`, with null for unknown values."""
         topic, partition = place
         log_dir = None if partition is None else self.file.rpartition("/")[0]
         who = {"file": self.file, "topic": topic, "partition": partition, "log_dir": log_dir}
@@ -72,7 +72,7 @@ _EXTREMES: dict[str, Callable[[Any, Any], Any]] = {
 
 @dataclass(slots=True)
 class _JobPage:
-    """The data of a page, of tables that are read one after the other."""
+    """Collects the data of a page from tables, one after the other."""
 
     data: PageData = field(default_factory=PageData)
     partitions: dict[tuple[str, Place], _Sums] = field(default_factory=dict)
@@ -84,10 +84,10 @@ class _JobPage:
         return self.partitions.setdefault((folder, place), _Sums(folder))
 
     def take_segment(self, row: Mapping[str, Any]) -> None:
-        """A row of what `verify` and `segments` say of a log."""
+        """Take a row about a log from `verify` or `segments`."""
         file = str(row["file"])
         if classify(file, file).kind is not LOG:
-            return  # snapshots of the metadata, which are no part of a log
+            return  # metadata log snapshots are not part of a log
         self._sums(file.rpartition("/")[0], (row["topic"], row["partition"])).add(row, 1)
         if len(self.data.of(SEGMENT_STRIP.name)) >= MOST_LOGS:
             self.data.left_out[SEGMENT_STRIP.name] += 1
@@ -97,21 +97,21 @@ class _JobPage:
         self.data.put(SEGMENT_STRIP, {**known, "cells": []})
 
     def take_finding(self, row: Mapping[str, Any]) -> None:
-        """A finding of `verify`."""
+        """Take a finding from `verify`."""
         names = (column.name for column in FINDING.columns)
         self.data.put(FINDING, {name: row[name] for name in names})
 
     def take_partition(self, row: Mapping[str, Any]) -> None:
-        """A row of `stats`, which does not say in which directory a partition lies."""
+        """Take a row of `stats`, which does not name the partition's directory."""
         place = row["topic"], row["partition"]
         if place in self._places:
-            return  # a job that read its logs has said more
+            return  # a job that read its logs gave more details
         named = row["topic"] if row["partition"] is None else f"{row['topic']}-{row['partition']}"
         times = {"min_timestamp": row["first_time"], "max_timestamp": row["last_time"]}
         self._sums(str(named), place).add({**row, **times}, None)
 
     def end(self, inputs: tuple[str, ...]) -> PageData:
-        """The data, once all is read."""
+        """Complete and return the data, once all tables are read."""
         data = self.data
         topics: dict[str, _Sums] = {}
         for (file, place), sums in self.partitions.items():
@@ -127,7 +127,7 @@ class _JobPage:
         return data
 
 
-# In the order in which they are read: what says more comes first.
+# In reading order: the most detailed tables first.
 _READERS: dict[str, Callable[[_JobPage, Mapping[str, Any]], None]] = {
     "segments": _JobPage.take_segment,
     "findings": _JobPage.take_finding,
@@ -136,7 +136,7 @@ _READERS: dict[str, Callable[[_JobPage, Mapping[str, Any]], None]] = {
 
 
 def gather_jobs(folders: tuple[str, ...]) -> PageData:
-    """The data of what jobs wrote below some directories; raises UsageError, InputError."""
+    """Gather the data that jobs wrote under some directories; raises UsageError, InputError."""
     page = _JobPage()
     inputs: dict[str, None] = {}
     for folder in folders:
@@ -169,14 +169,14 @@ def _top(folder: str) -> str:
 
 
 def _below(path: str) -> str:
-    """Where a file that a job wrote is below the directory: `segments/part-0.parquet`. The
+    """Path of a job's output file under its directory, such as `segments/part-0.parquet`. The
     directory may have been moved since."""
     names = PurePosixPath(path).parts
     return str(PurePosixPath(*names[-2 if names[-1].startswith("part-") else -1 :]))
 
 
 def _kept(top: str, name: str) -> dict[str, Any]:
-    """A file that a job keeps; raises InputError."""
+    """A JSON file that a job keeps about itself; raises InputError."""
     path = f"{top}/{KEPT}/{name}"
     data = read_whole(path)
     if data is None:
@@ -225,7 +225,7 @@ def _rows(top: str, below: str, format_: str) -> Iterator[dict[str, Any]]:
         raise InputError(f"{top}/{below}: {error}", file=f"{top}/{below}") from error
 
 
-# Columns that CSV does not tell from numbers.
+# Text columns that a CSV reader might take for numbers.
 _TEXTS = ("file", "topic", "message", "expected", "found", *_NAMED)
 
 
@@ -234,7 +234,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _value(name: str, value: Any) -> Any:
-    """A value as Parquet has it, also out of text; a time in milliseconds."""
+    """A value as in Parquet, parsed from text if necessary; times in milliseconds."""
     if name.endswith(("_timestamp", "_time")) and value is not None:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
         if moment.tzinfo is None:

@@ -1,4 +1,4 @@
-"""retention: why each segment is still on the disk, and when it goes."""
+"""retention: why each segment is still on disk, and when it will be deleted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from kfmt_cli.topics import CLUSTER_METADATA
 _ENTRY = TIME_INDEX_ENTRY.dtype.itemsize
 _OFFSETS = OFFSET_INDEX_ENTRY.dtype.itemsize
 
-_AS_REMOTE = -2  # of local.retention.ms and .bytes
+_AS_REMOTE = -2  # local.retention.ms and .bytes: use retention.ms and .bytes
 
 
 @dataclass(slots=True)
@@ -54,11 +54,11 @@ class Retention:
     run: Run
     settings: SettingsOf
     now: int
-    """In milliseconds."""
+    """Current time in milliseconds."""
     _freed: Freed = field(default_factory=list)
 
     def paths(self, paths: tuple[str, ...]) -> None:
-        """Show what becomes of the segments below some paths."""
+        """Show when retention deletes the segments under some paths."""
         each_partition(self.run, paths, self._partition)
         self._total()
         self.run.sink.flush()
@@ -94,7 +94,7 @@ class Retention:
         sink.document(ROLL, row, [roll_line(roll)])
 
     def _total(self) -> None:
-        """Bytes that are freed now and over time."""
+        """Show the bytes freed now and later."""
         sink = self.run.sink
         row: dict[str, object] = {
             "bytes_now": sum(size for at, size in self._freed if at <= self.now),
@@ -105,14 +105,14 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Fates:
-    """What becomes of a partition."""
+    """The predicted retention and next roll of a partition."""
 
     segments: list[SegmentFate]
     roll: Roll
     settings: TopicSettings
 
     def freed(self, now: int) -> Freed:
-        """When how many bytes go; what goes at once, goes now."""
+        """Pairs of time and bytes freed; segments already due count as freed now."""
         return [
             (now if fate.deletable else max(fate.at or now, now), fate.segment.size)
             for fate in self.segments
@@ -121,8 +121,8 @@ class Fates:
 
 
 def fates_of(partition: Partition, settings_of: SettingsOf, now: int) -> Fates | None:
-    """What a check of retention makes of a partition's segments; None for the metadata log and what
-    lies elsewhere, to which it does not apply. now: in milliseconds. Raises InputError."""
+    """Predict a retention check of a partition; None if retention does not apply: the metadata
+    log, tiered storage, marked directories. now: in milliseconds. Raises InputError."""
     directory, place, settings = settings_of.around(partition)
     if place[0] == CLUSTER_METADATA or _is_elsewhere(partition):
         return None
@@ -139,12 +139,12 @@ def fates_of(partition: Partition, settings_of: SettingsOf, now: int) -> Fates |
 
 
 def _is_elsewhere(partition: Partition) -> bool:
-    """Whether it is in tiered storage, or in a directory that a broker has marked."""
+    """Whether it is in tiered storage or in a directory that a broker has marked."""
     return partition.is_stored or mark_of(partition.folder.name) != ""
 
 
 def _told(settings: TopicSettings, sources: Mapping[str, str]) -> dict[str, dict[str, object]]:
-    """The settings that decide, each with where it comes from."""
+    """The settings that apply, each with its source."""
     time, size = "retention.ms", "retention.bytes"
     if settings.remote and settings.local_retention_ms != _AS_REMOTE:
         time = f"local.{time}"
@@ -174,12 +174,12 @@ def facts_of(
     active: ActiveFacts,
     directory: LogDirectory,
 ) -> SegmentTimes:
-    """What retention goes by, of one segment."""
+    """The size and times by which retention judges a segment."""
     ends = (following[0].base_offset or 0) if following else end
     base, size = file.base_offset or 0, size_of(file)
     largest, why = _last_time(file)
     if largest == 0 and not following and directory.marker is None and active.last_time is not None:
-        # Space for entries to come: a broker that runs, or recovers, knows better.
+        # A preallocated entry: a broker that is running, or recovers, uses the real one.
         return SegmentTimes(file.name, base, size, active.last_time, TIME_INDEX, ends)
     if largest is not None and largest >= 0:
         return SegmentTimes(file.name, base, size, largest, TIME_INDEX, ends)
@@ -187,7 +187,7 @@ def facts_of(
 
 
 def _last_time(file: Input) -> tuple[int | None, str]:
-    """The timestamp of the last entry of a segment's time index, or why there is none."""
+    """Timestamp of the last entry of a segment's time index, or None and the reason."""
     path = f"{file.path.removesuffix('.log')}{TIMES.suffix}"
     with _opened(path) as opened:
         if opened is None:
@@ -202,8 +202,8 @@ def _last_time(file: Input) -> tuple[int | None, str]:
 
 @contextmanager
 def _opened(path: str) -> Iterator[tuple[int, Callable[[int, int], bytes]] | None]:
-    """The size of a file, and what reads a number of bytes of it, by the byte that they begin at;
-    None where it cannot be opened. Of 28,000 each costs a little."""
+    """The size of a file and a function that reads `n` bytes at a position; None if it cannot be
+    opened. Kept cheap: there may be 28,000 files."""
     if is_elsewhere(path):
         try:
             with file_at(path) as file:
@@ -228,7 +228,7 @@ def _opened(path: str) -> Iterator[tuple[int, Callable[[int, int], bytes]] | Non
 
 
 def active_of(file: Input) -> tuple[ActiveFacts, int]:
-    """What is known of the active segment, and where it ends: from its first batch and from those
+    """Facts about the active segment, and its end offset: from its first batch and the batches
     after the last entry of its offset index."""
     base, stem = file.base_offset or 0, file.path.removesuffix(".log")
     entries, position = _last_entry(f"{stem}{OFFSET_INDEX.suffix}", _OFFSETS)
@@ -254,7 +254,7 @@ def active_of(file: Input) -> tuple[ActiveFacts, int]:
 
 
 def _last_entry(path: str, width: int) -> tuple[int, int]:
-    """The entries of an index without the zeros at its end, and the last number of the last one."""
+    """Number of entries of an index without trailing zeros, and the last entry's last number."""
     with _opened(path) as opened:
         if opened is None:
             return 0, 0

@@ -1,7 +1,7 @@
-"""A run of a command: what tasks report, and what becomes of it.
+"""A run of a command: counts and shows what tasks report.
 
-A task gives events, in order: findings, each file's result after its findings, inputs that could
-not be read. A run counts them, hands them to the sink and knows the exit code.
+A task yields events in order: findings, each file's result after its findings, unreadable inputs.
+A run counts them, passes them to the sink and determines the exit code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kfmt_cli.rows.result import Result, ResultType, Summary
 if TYPE_CHECKING:
     from kfmt_cli.rows.column import RowType
 
-AT_ONCE = 1000  # rows that are written together
+AT_ONCE = 1000  # rows to write together
 Cells = Sequence[str | int | None]
 
 
@@ -32,13 +32,13 @@ class Unread:
 
     words: str
     file: str = ""
-    """The file, as an `InputError` has it."""
+    """The file, as in `InputError`."""
     is_gone: bool = False
-    """Whether there is no such file, as an `InputError` has it."""
+    """Whether the file is missing, as in `InputError`."""
 
     @classmethod
     def of(cls, error: InputError) -> Unread:
-        """What an error says."""
+        """The event for an error."""
         return cls(str(error), error.file, error.is_gone)
 
 
@@ -46,50 +46,50 @@ Event = Finding | Result | Unread
 
 
 class Progress(Protocol):
-    """How far the work is."""
+    """Shows the progress of the work."""
 
     def advance(self, n_bytes: int) -> None:
-        """That many bytes more are done."""
+        """Report that `n_bytes` more are done."""
 
 
 class Host(Out, Protocol):
-    """Where a run takes place: streams, and someone to tell how far it is."""
+    """The environment of a run: output streams and a progress display."""
 
     def progress(
         self, total: int | None, *, beside_rows: bool = False
     ) -> AbstractContextManager[Progress]:
-        """A bar for `total` bytes; None or 0 for a stream, whose bytes count as they come.
+        """A progress bar for `total` bytes; None or 0 for a stream of unknown length.
 
-        beside_rows: rows are written meanwhile.
+        beside_rows: rows are written at the same time.
         """
 
     def expect(self, n_bytes: int) -> None:
-        """Count bytes that are to be read, and say once that they take long if that is so."""
+        """Count bytes that will be read; notes once if they are many."""
 
 
 class Task(Protocol):
-    """What goes over many files, each with a result."""
+    """Work on many files, each with a result."""
 
     @property
     def total(self) -> int:
-        """Bytes of all files; known once it is planned."""
+        """Bytes of all files; known after `plan`."""
 
     def plan(self, paths: tuple[str, ...]) -> Iterable[Event]:
-        """Find the files; what cannot be looked at."""
+        """Find the files; yields unreadable inputs."""
 
     def events(self, advance: Callable[[int], None]) -> Iterable[Event]:
-        """Do it. advance: is told how many bytes more are done."""
+        """Process the files. advance: called with the number of bytes done since the last call."""
 
 
 def in_pieces(rows: Iterable[Cells]) -> Iterator[list[Cells]]:
-    """Rows that come one by one, in groups that are worth writing."""
+    """Rows in groups of a size worth writing."""
     every = iter(rows)
     while piece := list(islice(every, AT_ONCE)):
         yield piece
 
 
 def told(result: Result) -> Iterator[Event]:
-    """A result after the findings that it holds."""
+    """The findings of a result, then the result."""
     yield from result.findings
     yield result
 
@@ -102,16 +102,16 @@ class Run:
     sink: Sink
     type: ResultType | None = None
     strict: bool = False
-    """Warnings count like errors."""
+    """Count warnings as errors."""
     most_findings: int = MOST_FINDINGS
-    """Findings of one kind in one file that are shown."""
+    """Limit of findings shown per kind and file."""
     summary: Summary = field(init=False)
 
     def __post_init__(self) -> None:
         self.summary = Summary(self.type or ResultType((), {}))
 
     def whole(self, task: Task, paths: tuple[str, ...]) -> ExitCode:
-        """Plan a task and do it; the exit code."""
+        """Plan and run a task; returns the exit code."""
         self.all(task.plan(paths))
         self.sink.results(self.summary.type)
         with self.host.progress(task.total) as progress:
@@ -124,7 +124,7 @@ class Run:
             self.take(event)
 
     def take(self, event: Event) -> None:
-        """An event of a task."""
+        """Count and show an event of a task."""
         if isinstance(event, Finding):
             self.seen(event)
             self.sink.finding(event)
@@ -134,7 +134,7 @@ class Run:
             self.complain(event.words)
 
     def seen(self, finding: Finding) -> None:
-        """A finding counts for the exit code."""
+        """Count a finding for the exit code."""
         severity = finding.code.severity
         if severity is Severity.ERROR or (self.strict and severity is Severity.WARNING):
             self.host.reached(ExitCode.FINDINGS)
@@ -147,7 +147,7 @@ class Run:
         self.sink.result(result)
 
     def tell(self, finding: Finding, findings: Findings) -> None:
-        """Show a finding as soon as it is found, unless there were too many of its kind."""
+        """Count a finding and show it, unless too many of its kind were shown."""
         self.seen(finding)
         if findings.admits(finding):
             self.sink.finding(finding)
@@ -161,9 +161,9 @@ class Run:
         *,
         title: tuple[str, ...] = (),
     ) -> int:
-        """Show rows about a file or directory, each piece when it is there; how many there were.
+        """Show rows about a file or directory, piece by piece; returns their number.
 
-        nouns: what one row is, and what many are. title: lines that people read in place of
+        nouns: noun for a row, singular and plural. title: lines shown to people instead of
         the name.
         """
         from kfmt_cli.rows.section import Rows, section_of
@@ -179,24 +179,24 @@ class Run:
         return n_rows
 
     def left_out(self, file: str, findings: Findings) -> None:
-        """Say how many findings of each kind are not shown."""
+        """Show how many findings of each kind were omitted."""
         for code, number in findings.left_out():
             self.sink.left_out(file, code, number)
 
     def complain(self, words: str) -> None:
-        """Say that an input could not be read."""
+        """Count and report an unreadable input."""
         self.summary.unread += 1
         self.host.reached(ExitCode.UNREADABLE)
         self.sink.note(f"kfmt: {safe(words)}\n")
 
     def left_over(self, paths: Iterable[Path]) -> None:
-        """Say what runs that were killed had left, and what has been taken away."""
+        """Report removed leftovers of killed runs."""
         for path in paths:
             words = "leftover of an interrupted run, removed"
             self.sink.note(f"{safe(str(path))}: {words}\n")
 
     def end(self) -> ExitCode:
-        """The summary; the exit code."""
+        """Show the summary; returns the exit code."""
         exit_code = self.summary.exit_code = self.host.exit_code
         self.sink.summary(self.summary)
         self.sink.flush()

@@ -1,4 +1,4 @@
-"""salvage: every undamaged batch of damaged logs, as directories that a broker can take."""
+"""salvage: copies the undamaged batches of damaged logs to directories a broker can load."""
 
 from __future__ import annotations
 
@@ -45,37 +45,37 @@ SALVAGED = ResultType(
 )
 INDEX_SUFFIXES = (OFFSET_INDEX.suffix, TIME_INDEX.suffix)
 SPARE = 1 << 20  # for indexes and folders
-# What a broker reads next to the logs and cannot make anew. The other checkpoints say up to where
-# logs were on the disk, replicated and compacted, which is no longer true of what is written.
+# Files next to the logs that a broker reads and cannot rebuild. The other checkpoints state how far
+# logs were flushed, replicated and compacted, which is no longer true of the output.
 KEPT_KINDS = (META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE)
 KEPT_CHECKPOINTS = ("leader-epoch-checkpoint", "log-start-offset-checkpoint")
 
 
 @dataclass(frozen=True, slots=True)
 class _SalvagedPartition:
-    """Logs that belong together, in their order."""
+    """The logs of a partition, in order."""
 
     below: PurePath
-    """Their folder below DST."""
+    """Their folder under DST."""
     logs: list[Input]
     more: list[Input] = field(default_factory=list)
-    """Other files with batches that a broker would take for logs, or put in their place."""
+    """Other files with batches that a broker would treat as logs or swap in for them."""
 
     @property
     def is_compacted(self) -> bool:
-        """Whether compaction takes records of it, by the metadata log next to it."""
+        """Whether the topic is compacted, according to the metadata log next to it."""
         folder = Path([*self.logs, *self.more][0].path).resolve().parent
         return compacts(place_of(folder.name)[0], folder.parent) is True
 
     @property
     def name(self) -> str:
-        """Their directory in SRC, as it is shown."""
+        """Their directory in SRC, for output."""
         folder, _, _ = [*self.logs, *self.more][0].name.rpartition(os.sep)
         return folder or os.curdir
 
 
 class UnreadableLog(enum.Enum):
-    """What is known of a log that cannot be read."""
+    """Extent of a log that cannot be read."""
 
     UNREAD = "unread"
 
@@ -85,7 +85,7 @@ Extents = dict[str, LogExtent | UnreadableLog | None]
 
 
 def _base_of(log: Input) -> int | None:
-    """The base offset that a broker takes from a log's name."""
+    """The base offset that a broker reads from a log's name; None without one."""
     if log.base_offset is not None:
         return log.base_offset
     base = offset_of_name(PurePath(log.path).name)
@@ -97,7 +97,7 @@ def _is_swap(log: Input) -> bool:
 
 
 def _is_orderly(partition: _SalvagedPartition, extents: Extents) -> bool:
-    """Whether every undamaged batch lies where it belongs, so that no log waits for another."""
+    """Whether every undamaged batch is in its place, so that logs can be written one by one."""
     if any(isinstance(extents[file.path], LogExtent) for file in partition.more):
         return False
     end = -1
@@ -124,12 +124,12 @@ class Salvage:
     interval: int
     """index.interval.bytes."""
     split: bool = False
-    """Keep the records of damaged batches that can be read."""
+    """Recover readable records of damaged batches."""
     _carried: list[tuple[Input, PurePath]] = field(default_factory=list)
     _n_others: int = 0
     _n_missing: int = 0
     _with_holes: set[str] = field(default_factory=set)
-    """The partitions of which something is left out."""
+    """Partitions with dropped data."""
     _held: list[tuple[dict[str, object], str]] = field(default_factory=list)
 
     def salvage(self, source: str, destination: str) -> None:
@@ -158,12 +158,12 @@ class Salvage:
 
     @property
     def _is_lost(self) -> bool:
-        """Whether there was something, and nothing of it is undamaged; empty logs stay so."""
+        """Whether the logs contain bytes but no undamaged batch; empty logs do not count."""
         totals = self.run.summary.totals
         return not totals["batches_after"] and totals["bytes"] > 0
 
     def _partitions(self, source: str) -> list[_SalvagedPartition]:
-        """The partitions of SRC; what else is carried along is noted."""
+        """The partitions of SRC; notes other files to copy in `_carried`."""
         target = target_of(source)
         if target.file is not None:
             if not is_segment(target.file):
@@ -188,7 +188,7 @@ class Salvage:
         for file in files:
             name = PurePath(file.path).name
             kept = file.kind in KEPT_KINDS or (file.kind is CHECKPOINT and name in KEPT_CHECKPOINTS)
-            # A snapshot of the producers before the first log cannot be made out of the logs.
+            # A producer snapshot at the first log cannot be rebuilt from the logs.
             first = logs[0].base_offset if logs else None
             kept |= bool(first) and file.kind is PRODUCER_SNAPSHOT and file.base_offset == first
             if kept or file.kind is KRAFT_SNAPSHOT:
@@ -203,7 +203,7 @@ class Salvage:
         return [_SalvagedPartition(below, logs, more)] if logs or more else []
 
     def _carry(self, staging: Staging, file: Input, name: str) -> None:
-        """Carry a file along if it is undamaged."""
+        """Copy a file if it is undamaged."""
         try:
             damaged = self._is_damaged(file)
         except InputError as error:
@@ -224,7 +224,7 @@ class Salvage:
     def _partition(
         self, staging: Staging, partition: _SalvagedPartition, progress: Progress
     ) -> None:
-        """The logs of a partition, then what follows from them."""
+        """Write the logs of a partition, then the files derived from them."""
         extents = {file.path: self._extent(file) for file in (*partition.logs, *partition.more)}
         for other in partition.more:
             if extents[other.path] is None:
@@ -250,7 +250,7 @@ class Salvage:
         self._open_transactions(staging.folder / partition.below, str(partition.below))
 
     def _tell_gaps(self, partition: _SalvagedPartition, gaps: list[tuple[int, int]]) -> None:
-        """Say which offsets are in no batch that was written."""
+        """Report the offsets missing from the batches that were written."""
         number = sum(last - first + 1 for first, last in gaps)
         self._n_missing += number
         if not number:
@@ -269,7 +269,7 @@ class Salvage:
         self.run.sink.document(MISSING_OFFSETS, row, [words] if is_told else [])
 
     def _leave_behind(self, log: Input) -> None:
-        """Say that a file with nothing undamaged is left behind."""
+        """Note or count a file without undamaged batches as not copied."""
         if _is_swap(log):
             words = "leftover of an interrupted segment replacement, with no undamaged batches"
             self.run.sink.note(f"not copied: {safe(log.name)}: {words}\n")
@@ -279,7 +279,7 @@ class Salvage:
     def _in_order(
         self, staging: Staging, partition: _SalvagedPartition, extents: Extents, progress: Progress
     ) -> list[Input]:
-        """The logs that are written of a partition in which every batch lies where it belongs."""
+        """Write the logs of a partition with every batch in its place; returns them."""
         logs = partition.logs
         written: list[Input] = []
         salvager = Salvager(self.limit, self.jobs, self.split)
@@ -291,7 +291,7 @@ class Salvage:
             done = self._log(staging, salvager, log, name, next(later, NO_END), progress)
             if done is None:
                 continue
-            # An empty one at the end says where the log continues.
+            # An empty last segment sets the log end offset.
             is_end = i + 1 == len(logs) and (log.base_offset or 0) > salvager.last_offset
             if done.batches_after or is_end:
                 written.append(classify(str(staging.folder / name), name))
@@ -302,7 +302,7 @@ class Salvage:
     def _rearranged(
         self, staging: Staging, partition: _SalvagedPartition, extents: Extents, progress: Progress
     ) -> list[Input]:
-        """The logs that are written of a partition whose batches contradict each other's places."""
+        """Write the logs of a partition with batches out of place; returns them."""
         salvager = Salvager(self.limit, self.jobs, self.split)
         scanned: list[Scanned] = []
         results: list[Result] = []
@@ -333,7 +333,7 @@ class Salvage:
         return [classify(str(staging.folder / name), name) for name in written]
 
     def _index(self, staging: Staging, log: Input, below: PurePath) -> None:
-        """Give a log that is set aside its indexes, if its offsets fit into them."""
+        """Write the indexes of a log that is set aside, if they can express its offsets."""
         with suppress(InputError):
             for made in rebuild([log], How(self.interval), lambda _: None, from_nothing=True):
                 for file, data in made.files.items():
@@ -341,7 +341,7 @@ class Salvage:
                         staging.put(str(below / file), data)
 
     def _tell_arranged(self, partition: _SalvagedPartition, made: Rearranged) -> None:
-        """Say what was set aside, and of what there were copies."""
+        """Report the batches set aside and the duplicates dropped."""
         found = made.arranged
         aside = sum(part.batches for lane in found.aside for part in lane)
         folder = partition.below / ASIDE
@@ -362,7 +362,7 @@ class Salvage:
         self.run.sink.document(REARRANGED, row, words)
 
     def _open_transactions(self, folder: Path, name: str) -> None:
-        """Say where transactions are open at the end: what ended them may have been left out."""
+        """Note transactions open at the end: their markers may have been dropped."""
         last = max(folder.glob(f"*{PRODUCER_SNAPSHOT.suffix}"), default=None)
         if last is None:
             return
@@ -375,7 +375,8 @@ class Salvage:
             self.run.sink.note(f"{what}: {waits}; see kfmt txn\n")
 
     def _extent(self, log: Input) -> LogExtent | UnreadableLog | None:
-        """The undamaged batches of a log; UNREAD where it cannot be read, which is said."""
+        """The extent of a log's undamaged batches, None without any; complains and returns UNREAD
+        if it cannot be read."""
         try:
             return extent_of(log, self.limit)
         except InputError as error:
@@ -391,7 +392,7 @@ class Salvage:
         until: int,
         progress: Progress,
     ) -> Salvaged | None:
-        """One log; None if it could not be read."""
+        """Salvage one log; None if it could not be read."""
         out = staging.file(name)
         result = Result(SALVAGED, log.name, LOG.name)
 
@@ -401,7 +402,7 @@ class Salvage:
         try:
             done = salvager.salvage(log, until, out.write, tell, result.take, progress.advance)
             out.close()
-            # Retention of messages without timestamps goes by the time of the file.
+            # Retention of messages without timestamps uses the file time.
             shutil.copystat(log.path, staging.folder / name)
         except InputError as error:
             self.run.complain(str(error))
@@ -415,7 +416,7 @@ class Salvage:
         return done
 
     def _tell_result(self, result: Result, holes: int) -> None:
-        """Show a log's line, and to people the holes that were held back for it."""
+        """Show a log's result, then the holes kept back for people."""
         self.run.all(told(result))
         for row, words in self._held:
             self.run.sink.document(HOLE, row, [words])
@@ -425,7 +426,7 @@ class Salvage:
         self._held.clear()
 
     def _hole(self, log: Input, hole: Hole) -> None:
-        """Say what is left out: to people after the log's line, and not without end."""
+        """Report dropped bytes; for people, a limited number after the log's result."""
         ends = f"bytes {hole.position}–{hole.position + hole.size - 1}"
         if hole.first_offset is None:
             offsets = "no offsets lost"

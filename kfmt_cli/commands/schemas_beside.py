@@ -1,4 +1,4 @@
-"""The schemas of a registry, out of the topic in which it keeps them."""
+"""The schemas of a schema registry, from its topic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARTITION = f"{TOPIC}-0"
 
 
 def registry_beside(paths: Sequence[str]) -> SchemaRegistry | None:
-    """The registry whose topic lies in the same log directory as the first of some paths."""
+    """The registry whose topic is in the same log directory as one of the paths; the first such."""
     for path in paths:
         here = Path(path).resolve()
         for folder in (here, here.parent, here.parent.parent):
@@ -31,9 +31,9 @@ def registry_beside(paths: Sequence[str]) -> SchemaRegistry | None:
 
 @cache
 def registry_of(path: str) -> SchemaRegistry | None:
-    """The registry whose topic is at a path, or None; raises InputError where it cannot be read.
+    """The registry whose topic is at a path, or None; raises InputError if it cannot be read.
 
-    What is damaged is left out: payloads of a schema that is not there say so.
+    Damaged records are skipped: decoding a payload with a missing schema reports it.
     """
     inside = Path(path) / PARTITION
     if is_folder(str(inside)):

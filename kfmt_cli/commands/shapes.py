@@ -1,4 +1,4 @@
-"""The shapes of logs put together: by topic, by partition, and of single logs as strips."""
+"""Log shapes combined by topic and partition; single logs as strips."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from kfmt_cli.render.plot import shape_lines
 from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.rows.shapes import CODEC_USE, SEGMENT_STRIP, TIME_BUCKET, TIME_ORDER
 
-MOST_SHOWN = 150  # stretches of time of a topic
-LEAST_SHOWN = 12  # stretches of time where there are many topics
-MOST_ROWS = 6_000  # stretches of time of all topics
-MOST_INDEX = 16 << 20  # bytes of an index, more than a broker's largest by default
+MOST_SHOWN = 150  # time buckets per topic
+LEAST_SHOWN = 12  # time buckets per topic if there are many topics
+MOST_ROWS = 6_000  # time buckets of all topics
+MOST_INDEX = 16 << 20  # bytes of an index, more than a broker's default maximum
 
 
 @dataclass(frozen=True, slots=True)
 class Strips:
-    """How many cells there are for the strips of logs, and which logs come first."""
+    """The number of cells for the strips of logs, and the logs to prefer."""
 
     cells: int
     most_logs: int
     most_cells: int = 96
     first: frozenset[str] = frozenset()
-    """Names of files."""
+    """File names of the logs to prefer."""
 
     def shares(self, logs: Sequence[Input]) -> list[int]:
         """The cells of each log, 0 for one without a strip."""
@@ -52,7 +52,7 @@ class Strips:
 
 
 def strip_of(log: Input, n_cells: int) -> Strip | None:
-    """The cells of a log with the entries of its offset index, yet without batches; None for no
+    """The strip of a log with the entries of its offset index, without batches yet; None for no
     cells."""
     if not n_cells:
         return None
@@ -64,7 +64,7 @@ def strip_of(log: Input, n_cells: int) -> Strip | None:
 
 
 def _entries(log: Input) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
-    """The places that the entries of a log's offset index lead to; None where it has none."""
+    """The positions in a log's offset index; None without an index."""
     if kind_of(os.path.basename(log.path))[0] not in SEGMENT_KINDS:  # noqa: PTH119 (many)
         return None
     try:
@@ -79,13 +79,13 @@ def _entries(log: Input) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
         source.close()
     of_entry = OFFSET_INDEX_ENTRY.dtype
     entries = np.frombuffer(data, of_entry, len(data) // of_entry.itemsize)
-    used = np.flatnonzero(entries["relative_offset"])  # a preallocated one has zeros at its end
+    used = np.flatnonzero(entries["relative_offset"])  # a preallocated index ends with zeros
     return entries["log_position"][: used[-1] + 1 if len(used) else 0].astype(np.int64)
 
 
 @dataclass(slots=True)
 class Shapes:
-    """The shapes of all logs, as they come."""
+    """Combines the shapes of all logs."""
 
     topics: dict[str | None, Shape] = field(default_factory=dict)
     orders: dict[str, TimeOrder] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Shapes:
     _strips: list[dict[str, object]] = field(default_factory=list)
 
     def take(self, partition: Partition, file: Input, found: Statistics, shape: Shape) -> None:
-        """The next log of a partition."""
+        """Add the next log of a partition."""
         topic, _ = partition_of(file.path)
         self.total.add(found)
         self.topics.setdefault(topic, Shape()).add(shape)
@@ -117,7 +117,7 @@ class Shapes:
         self._strips.append(row)
 
     def show(self, sink: Sink) -> None:
-        """All of them."""
+        """Show all shapes."""
         if sink.for_people:
             sink.put("".join(shape_lines(self._all(), self.total, sink.out.width)))
         for row in self._bucket_rows():
@@ -134,7 +134,7 @@ class Shapes:
             sink.document(SEGMENT_STRIP, row, ())
 
     def _all(self) -> Shape:
-        """That of all topics."""
+        """The shape of all topics together."""
         made = Shape()
         for shape in self.topics.values():
             made.add(shape)

@@ -1,4 +1,4 @@
-"""stat: what topics, partitions or segments hold, in numbers."""
+"""stat: statistics of topics, partitions or segments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from kfmt_cli.sharing.sampling import sampled, slices_of, written_size
 
 TOPIC, PARTITION, SEGMENT = "topic", "partition", "segment"
 NAME = "name"
-LEAST_NAME = 24  # columns; a longer one has a line of its own where others need the room
+LEAST_NAME = 24  # columns; a longer name gets its own line if others need the space
 _OF_SUBJECT = {"file", *PLACE}
 _OF_BATCHES = (
     *("batches", "records", "producers", "transactional_batches", "control_batches"),
@@ -48,15 +48,15 @@ _OF_BATCHES = (
 
 LogNumbers = tuple[Statistics, Shape | None]
 LogTask = tuple[Input, Selection, int | None]
-"""A log, what is wanted of it, and the cells of its strip; None where no shape is."""
+"""A log, its selection, and the cells of its strip; None for no shape."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatSubject:
-    """What numbers are about."""
+    """The subject of a row of numbers."""
 
     file: str
-    """The log or the directory, empty for a topic."""
+    """The log or directory; empty for a topic."""
     topic: str | None = None
     partition: int | None = None
     log_dir: str | None = None
@@ -68,31 +68,31 @@ class Stat:
 
     run: Run
     levels: tuple[str, ...] = (PARTITION,)
-    """What a row is; people are shown the first."""
+    """Levels of rows; people see the first."""
     deep: bool = False
-    """Records are read, too."""
+    """Also read records."""
     what_if: tuple[Codec, ...] = ()
     """Codecs to try."""
     histogram: bool = False
-    """People are shown how batches are spread, too."""
+    """Also show people the distribution of batches."""
     jobs: int = 1
     limit: Limit = field(default_factory=Limit)
     asked: Asked = field(default_factory=Asked)
-    """What is counted."""
+    """The selection to count."""
     sample: int | None = None
-    """Bytes of slices that are read, in place of all."""
+    """Bytes to read as a sample; None to read everything."""
     sort: str = NAME
-    """What rows are sorted by: their name, or a number, the largest first."""
+    """Sort key of rows: name, or a number, largest first."""
     plot: bool = False
-    """How logs are spread over time is shown, and what else is drawn of them."""
+    """Show log shapes: the distribution over time and more."""
     strips: Strips | None = None
-    """With plot: logs whose cells are shown."""
+    """With plot: which logs to show as strips."""
     codec_sample: int = SAMPLE
-    """Bytes of each partition that other codecs are tried on."""
+    """Bytes per partition to try other codecs on."""
     _about_sample: str = ""
 
     def paths(self, paths: tuple[str, ...]) -> None:
-        """Show the numbers of everything below some paths."""
+        """Show the statistics of everything under some paths."""
         run = self.run
         takes_pipe = not self.what_if and not self.asked.needs_logs and self.sample is None
         partitions = partitions_below(paths, run.complain, run.sink.note, takes_pipe=takes_pipe)
@@ -136,7 +136,7 @@ class Stat:
     def _all(
         self, logs: list[tuple[Partition, Input, Selection]], n_bytes: int
     ) -> Iterator[LogNumbers | str]:
-        """The numbers of all of each log, of `n_bytes` together, or why it cannot be read."""
+        """The statistics of each complete log, or why it cannot be read. n_bytes: total size."""
         cells: list[int | None] = [None] * len(logs)
         if self.plot:
             shares = None if self.strips is None else self.strips.shares([log[1] for log in logs])
@@ -147,7 +147,7 @@ class Stat:
         yield from map_processes(work, tasks, jobs, at_once(len(logs), jobs))
 
     def _sampled(self, logs: list[Input], budget: int) -> Iterator[LogNumbers | str]:
-        """What slices say of each log, or why it cannot be read."""
+        """The statistics of each log from a sample, or why it cannot be read."""
         sizes = list(map(written_size, logs))
         slices = slices_of(sizes, budget)
         of_logs = {i: list(its) for i, its in groupby(slices, key=lambda part: part.log)}
@@ -164,7 +164,7 @@ class Stat:
         self._about_sample = f"{read}; totals are extrapolated"
 
     def _logs(self, partitions: list[Partition]) -> Iterator[tuple[Partition, Input, Selection]]:
-        """The logs of partitions that can hold something that is wanted, and what that is."""
+        """The logs of partitions that may contain selected records, each with its selection."""
         for partition in partitions:
             tell_log_start(self.run, partition)
             try:
@@ -178,7 +178,7 @@ class Stat:
     def _show(
         self, rows: dict[StatSubject, Statistics], places: dict[str | None, set[str]]
     ) -> None:
-        """The rows; people are shown totals below them. places: the log directories of a topic."""
+        """Show the rows; for people, with totals. places: the log directories of each topic."""
         sink = self.run.sink
         shown = [(subject, found.of_all()) for subject, found in rows.items()]
         if self.sort != NAME:
@@ -208,7 +208,7 @@ class Stat:
 
 
 def _subject(level: str, partition: Partition, file: Input) -> StatSubject:
-    """What the row that a log belongs to is about."""
+    """The subject of the row that a log is counted in."""
     if level == SEGMENT:
         return StatSubject(file.name, *_place(partition.name))
     topic, _ = partition_of(file.path)
@@ -218,7 +218,7 @@ def _subject(level: str, partition: Partition, file: Input) -> StatSubject:
 
 
 def _totals(rows: list[tuple[StatSubject, Statistics]]) -> Iterator[tuple[str, Statistics]]:
-    """The topics of which several rows are, and all."""
+    """The totals of topics with several rows, and of everything."""
     of_topics: dict[str | None, list[Statistics]] = {}
     for subject, found in rows:
         of_topics.setdefault(subject.topic, []).append(found)
@@ -229,7 +229,7 @@ def _totals(rows: list[tuple[StatSubject, Statistics]]) -> Iterator[tuple[str, S
 
 
 def _sum(parts: list[Statistics]) -> Statistics:
-    """All together; of samples, by each of them where all have met something."""
+    """The sum; if every part was sampled, each is extrapolated first, otherwise the sum is."""
     by_part = all(part.is_known for part in parts)
     total = Statistics()
     for part in parts:
@@ -238,18 +238,18 @@ def _sum(parts: list[Statistics]) -> Statistics:
 
 
 def _place(name: str) -> tuple[Any, Any, Any]:
-    """Topic, partition and log directory of a partition, or of a log, as it is shown."""
+    """Topic, partition and log directory from the displayed name of a partition or log."""
     topic, number, log_dir = place_members(name, Placed.PARTITION).values()
     return topic, number, log_dir
 
 
 def _above(name: str) -> str:
-    """The log directory of a partition, or of a log, as it is shown."""
+    """The log directory from the displayed name of a partition or log."""
     return str(place_members(name, Placed.PARTITION)["log_dir"] or os.curdir)
 
 
 def look(task: LogTask, deep: bool, limit: Limit) -> LogNumbers | str:
-    """The numbers of what is wanted of a log, and its shape; or why it cannot be read."""
+    """The statistics of a log's selected records and its shape, or why it cannot be read."""
     file, wanted, n_cells = task
     found = Statistics(segments=1)
     shape = None if n_cells is None else Shape(strip=strip_of(file, n_cells))
@@ -282,7 +282,7 @@ def look(task: LogTask, deep: bool, limit: Limit) -> LogNumbers | str:
 
 
 def stat_row(found: Statistics) -> dict[str, object]:
-    """The numbers for programs, without the name of what they are about."""
+    """The numbers for programs, without their subject."""
     names = (column.name for column in STATISTICS.columns if column.name not in _OF_SUBJECT)
     row = {name: getattr(found, name) for name in names}
     if not found.is_known:

@@ -1,4 +1,4 @@
-"""state: what internal topics say, replayed up to an offset; and what changed since another."""
+"""state: replays internal topics up to an offset, and shows changes since another."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from kfmt_cli.render.style import count
 from kfmt_cli.rows.column import Column, ColumnKind
 from kfmt_cli.rows.state_types import COMMITTED_OFFSET, MIRROR_SYNC, StateType, with_change
 
-# Rows that say how far a partition has been read: the column with the offset, and how far the next
-# offset to read is from it.
+# Rows with the reading position in a partition: the column with the offset, and the distance from
+# it to the next offset to read.
 READING = {COMMITTED_OFFSET: ("offset", 0), MIRROR_SYNC: ("upstream_offset", 1)}
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which state is wanted."""
+    """Which state to show; raises UsageError for contradictory options."""
 
     at_offset: int | None = None
-    """Records up to this one count, it included."""
+    """Replay records up to this offset, inclusive."""
     since_offset: int | None = None
-    """What changed after this one."""
+    """Show changes after this offset."""
     group: str | None = None
     """Only rows about this group."""
     topic: str | None = None
@@ -48,11 +48,11 @@ class Wanted:
 
     @property
     def is_about_one(self) -> bool:
-        """Whether one group or one topic is looked up."""
+        """Whether the rows are limited to one group or topic."""
         return self.group is not None or self.topic is not None
 
     def not_here(self) -> Iterator[str]:
-        """The words where there is nothing about the group or the topic."""
+        """Messages for a group or topic that was not found."""
         if self.group is not None:
             place = f"{GROUPS}-{partition_of_id(self.group)}"
             words = f"if {GROUPS} has {PARTITIONS} partitions, it is in {place}"
@@ -61,7 +61,7 @@ class Wanted:
             yield f"topic {self.topic!r} is not in these partitions"
 
     def __post_init__(self) -> None:
-        """Raises UsageError for what cannot be."""
+        """Raise UsageError for an unknown topic or contradictory offsets."""
         if self.of_topic is not None and not is_replayed(self.of_topic):
             words = f"{self.of_topic!r} is not an internal topic"
             raise UsageError(f"{words}; choose from {', '.join(REPLAYS)}")
@@ -84,7 +84,7 @@ class ShowState:
     _ends: dict[str, int | None] = field(default_factory=dict)
 
     def paths(self, paths: tuple[str, ...]) -> None:
-        """Show the state that the topics below some paths hold."""
+        """Show the state of the topics under some paths; raises UsageError."""
         wanted = self.wanted
         partitions = partitions_of(paths, wanted.of_topic, self.run.complain)
         if len(partitions) > 1 and (wanted.at_offset, wanted.since_offset) != (None, None):
@@ -93,7 +93,7 @@ class ShowState:
         self.show(partitions)
 
     def show(self, partitions: list[TopicPartition]) -> None:
-        """Show the state that some partitions hold."""
+        """Show the state of some partitions."""
         wanted = self.wanted
         found: list[tuple[TopicPartition, State]] = []
         for topic_partition in partitions:
@@ -113,10 +113,10 @@ class ShowState:
                 self.run.sink.note(f"{words}\n")
         self.run.sink.flush()
 
-    # What it comes to.
+    # Computing the state.
 
     def _state_of(self, partition: TopicPartition) -> State:
-        """The rows that are wanted, with what became of them where that is asked for."""
+        """The wanted rows; with --since-offset, only changed ones and their changes."""
         now = self._state_at(partition, self.wanted.at_offset, tell=True)
         if self.wanted.since_offset is not None:
             last = self._last
@@ -131,7 +131,7 @@ class ShowState:
         return {type_: self._chosen(type_, rows) for type_, rows in now.items()}
 
     def _state_at(self, partition: TopicPartition, at_offset: int | None, tell: bool) -> State:
-        """The state of a partition once the records up to an offset have been taken."""
+        """The state of a partition after replaying the records up to an offset."""
         replay = replay_of(partition.topic)
         findings = Findings(self.run.most_findings)
         start = 0
@@ -169,7 +169,7 @@ class ShowState:
         start: int,
         findings: Findings | None,
     ) -> bool:
-        """Replay a file from an offset on; whether it was whole."""
+        """Replay a file from an offset onward; returns whether it was undamaged."""
         whole = True
         with open_checked(file, read_ahead=False) as log:
             for record in stream(log, self.limit):
@@ -186,12 +186,12 @@ class ShowState:
         return whole
 
     def _tell(self, finding: Finding, findings: Findings) -> None:
-        """Say what was found, and that what it is about is not counted."""
+        """Report a finding and count damage, whose records are not included."""
         self.run.tell(finding, findings)
         self._n_damage += finding.code.severity is Severity.ERROR
 
     def _with_lag(self, type_: StateType, row: Row, log_directory: str) -> Row:
-        """A row that says how far a partition has been read, with the end of its log."""
+        """A row with a reading position, completed with log end offset and lag."""
         column, ahead = READING[type_]
         values = dict(zip(type_.names, row, strict=True))
         name = f"{values['topic']}-{values['partition']}"
@@ -203,7 +203,7 @@ class ShowState:
         return tuple(values.values())
 
     def _chosen(self, type_: StateType, rows: dict[Row, Row]) -> dict[Row, Row]:
-        """The rows about the group and the topic that are wanted."""
+        """The rows about the wanted group and topic."""
         for column, wanted in (("group", self.wanted.group), ("topic", self.wanted.topic)):
             if wanted is None:
                 continue
@@ -217,10 +217,10 @@ class ShowState:
                 rows = {}
         return rows
 
-    # What is shown.
+    # Showing the state.
 
     def _tables(self, found: list[tuple[TopicPartition, State]]) -> None:
-        """A table for each kind of row, of all partitions of a topic together."""
+        """Show a table per kind of row, for all partitions of a topic together."""
         for topic in dict.fromkeys(partition.topic for partition, _ in found):
             states = [state for partition, state in found if partition.topic == topic]
             names = [partition.name for partition, _ in found if partition.topic == topic]
@@ -262,7 +262,7 @@ def _has_rows(found: tuple[TopicPartition, State]) -> bool:
 
 
 def _noun_of(name: str, n: int) -> str:
-    """The name of a kind of row for people."""
+    """The noun for a kind of row, for people; n: 1 for the singular."""
     words = name.replace("_", " ")
     if words.endswith(" ids"):
         return words.removesuffix("s") if n == 1 else words
@@ -272,7 +272,7 @@ def _noun_of(name: str, n: int) -> str:
 
 
 def _end_in(path: str) -> int | None:
-    """The log end offset of a partition's directory, None where there is none."""
+    """The log end offset of a partition's directory; None if missing or unreadable."""
     try:
         return log_end(listing(path)) if is_folder(path) else None
     except InputError:
@@ -280,7 +280,7 @@ def _end_in(path: str) -> int | None:
 
 
 def _changes(type_: StateType, before: dict[Row, Row], now: dict[Row, Row]) -> dict[Row, Row]:
-    """The rows that are not as they were, each with what became of it and what was different."""
+    """The rows that differ, each with its kind of change and the old values."""
     changed: dict[Row, Row] = {}
     for key, row in now.items():
         if key not in before:
@@ -298,19 +298,19 @@ def _changes(type_: StateType, before: dict[Row, Row], now: dict[Row, Row]) -> d
 
 
 def _value(column: Column, cell: str | int | None) -> object:
-    """A cell of a row as it is in JSON."""
+    """A cell of a row as a JSON value."""
     return json.loads(cell) if column.kind is ColumnKind.JSON and isinstance(cell, str) else cell
 
 
 def _malformed(name: str, offset: int, words: str) -> Finding:
-    """A record that is not what it says."""
+    """The finding for a malformed record."""
     return Finding(name, PAYLOAD_MALFORMED, None, f"offset {offset}: {words}", offset=offset)
 
 
 def _tables_of(
     topic: str, names: list[str], states: list[dict[Row, Row]]
 ) -> Iterator[tuple[str, list[Row]]]:
-    """The rows of all partitions together, or of each where they are copies of each other."""
+    """Titles and rows: of all partitions together, or of each if their keys overlap."""
     filled = [(name, state) for name, state in zip(names, states, strict=True) if state]
     together: dict[Row, Row] = {}
     for _, state in filled:

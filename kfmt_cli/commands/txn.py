@@ -1,4 +1,4 @@
-"""txn: the transactions of partitions, those that are open first."""
+"""txn: the transactions of partitions, open ones first."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from kfmt_cli.rows.state_types import TRANSACTIONAL_ID
 from kfmt_cli.rows.transaction import TRANSACTION
 
 COORDINATOR = "__transaction_state"
-# States in which the coordinator still ends a transaction.
+# States in which the coordinator will still end a transaction.
 GOING_ON = ("Ongoing", "PrepareCommit", "PrepareAbort")
-Known = dict[int, dict[str, object]]  # what the coordinators know, by producer id
+Known = dict[int, dict[str, object]]  # coordinator rows by producer id
 
 
 @dataclass(slots=True)
@@ -37,18 +37,18 @@ class ShowTransactions:
 
     run: Run
     only_open: bool = False
-    """Transactions that have ended are only counted."""
+    """Only count transactions that have ended."""
     counts_first: bool = False
-    """How many there are is said before they are shown."""
+    """Show the summary before the transactions."""
     _known: dict[Path, Known] = field(default_factory=dict)
 
     def paths(self, paths: tuple[str, ...]) -> None:
-        """Show the transactions of every partition below some paths."""
+        """Show the transactions of every partition under some paths."""
         each_partition(self.run, paths, self.partition, reads_all=True)
         self.run.sink.flush()
 
     def partition(self, partition: Partition) -> None:
-        """Go over a partition for what is open at its end, then again for what has ended."""
+        """Show the transactions of a partition, reading it once for open ones, then for others."""
         sink = self.run.sink
         following = Transactions()
         counts = {"committed": 0, "aborted": 0, OPEN: 0}
@@ -77,7 +77,7 @@ class ShowTransactions:
     def _follow(
         self, partition: Partition, following: Transactions, tell: bool
     ) -> Iterator[Transaction]:
-        """The transactions that end in the logs of a partition. tell: of damage, too."""
+        """The transactions that end in the logs of a partition. tell: also report findings."""
         findings = Findings(self.run.most_findings)
         for file in partition.logs:
             with open_checked(file, read_ahead=False) as log:
@@ -132,7 +132,7 @@ class ShowTransactions:
         self.run.sink.document(TRANSACTIONS, row, [f"{line}\n"])
 
     def _coordinators(self, log_directory: Path) -> Known:
-        """What the partitions of __transaction_state in a log directory say."""
+        """The state of __transaction_state in a log directory, by producer id."""
         if log_directory in self._known:
             return self._known[log_directory]
         known: Known = {}
@@ -160,7 +160,7 @@ def _cell(value: object) -> str | int | None:
 
 
 def _goes_on(partition: Partition) -> bool:
-    """Whether a later log lies next to those of a partition."""
+    """Whether the directory has logs after the last one given."""
     last = max(log.base_offset or 0 for log in partition.logs)
     logs = (classify(str(path), path.name) for path in partition.folder.glob("*.log"))
     return any((log.base_offset or 0) > last for log in logs)
@@ -169,13 +169,13 @@ def _goes_on(partition: Partition) -> bool:
 def _is_hanging(
     partition: Partition, transaction: Transaction, following: Transactions, known: Known
 ) -> bool | None:
-    """Whether nobody will end an open transaction, None where that cannot be told.
+    """Whether an open transaction will never end; None if unknown.
 
-    The coordinator would, while the transaction is open for it and has this partition; without it,
-    one is hanging that is older than the longest timeout when the log ends.
+    A coordinator ends it while it has the transaction as open with this partition. Without
+    coordinator state, one is hanging if it is older than the longest timeout at the log's end.
     """
     if partition.given and _goes_on(partition):
-        return None  # its end may lie in a log that was not given
+        return None  # its end may be in a log that was not given
     about = known.get(transaction.producer_id)
     if about is None:
         late = (

@@ -1,4 +1,4 @@
-"""verify-crc: every log checked, small ones together, in processes where there is much to do."""
+"""verify-crc: checks every log, small ones together, large amounts in several processes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Files:
     """Files that belong together."""
 
     folder: Folder | None
-    """The directory that they were found in, if one was."""
+    """Their directory; None for a single file."""
     files: list[Input]
 
 
@@ -42,15 +42,15 @@ class Verify:
 
     verifier: Verifier
     jobs: int = 1
-    """Processes."""
+    """Number of processes."""
     most_findings: int = MOST_FINDINGS
     passed_over: Counter[str] = field(default_factory=Counter)
-    """Counts the files of directories that are not looked at, by kind."""
+    """Number of files in directories that are not checked, by kind."""
     _groups: list[_Files] = field(default_factory=list)
     _sizes: list[int] = field(default_factory=list)
 
     def plan(self, paths: tuple[str, ...]) -> Iterator[Unread]:
-        """Find the files; what cannot be looked at."""
+        """Find the files; yields unreadable inputs."""
         seen: set[str] = set()
         unread: list[str] = []
         for target in targets(paths, unread.append, takes_pipe=True):
@@ -77,7 +77,7 @@ class Verify:
         return sum(self._sizes)
 
     def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
-        """Check all files; what is found, in their order."""
+        """Check all files; yields findings and results in order."""
         units = _units(self._files, self._sizes)
         shares: list[Share] = []
         if worth(self.jobs, self.total) > 1:
@@ -95,7 +95,7 @@ class Verify:
         outcomes: Iterator[Outcome | None],
         advance: Callable[[int], None],
     ) -> Iterator[Event]:
-        """What is found in the files of a group, then what is wrong among them."""
+        """Yield the events of the files of a group, then findings across them."""
         checks = FolderChecks()
         for file in group.files:
             outcome = next(outcomes)
@@ -114,7 +114,7 @@ class Verify:
     def _stream(
         self, file: Input, advance: Callable[[int], None]
     ) -> Generator[Event, None, Verified | None]:
-        """Check a file here, and tell what is found as it is found."""
+        """Check a file in this process, yielding findings as they are made."""
         result = self._result(file.name, _kind_name(file))
         try:
             verified: Verified = yield from _counted(result, self.verifier.findings(file, advance))
@@ -125,7 +125,7 @@ class Verify:
         return verified
 
     def _tell(self, file: Input, outcome: Outcome) -> Generator[Event, None, Verified | None]:
-        """The events of a file that was checked elsewhere."""
+        """The events of a file that another process checked."""
         if outcome.verified is None:
             assert outcome.unread is not None
             yield outcome.unread
@@ -146,7 +146,7 @@ class Verify:
     def _here(
         self, units: list[list[Input]], advance: Callable[[int], None]
     ) -> Iterator[Outcome | None]:
-        """Check the files here, one pack after the other; None for one to be read by itself."""
+        """Check the files in this process, pack by pack; None for one to be read individually."""
         for unit in units:
             for found in healthy(unit, self.verifier):
                 if found is not None:
@@ -155,7 +155,7 @@ class Verify:
 
 
 def _counted(result: Result, found: Iterator[Finding]) -> Generator[Event, None, Any]:
-    """The findings that are to be shown; all are counted in the result. Gives what `found` does."""
+    """Count all findings in the result and yield those to show; returns what `found` returns."""
     while True:
         try:
             finding = next(found)
@@ -167,12 +167,12 @@ def _counted(result: Result, found: Iterator[Finding]) -> Generator[Event, None,
 
 
 def _kind_name(file: Input) -> str:
-    """What the file is; one that is named like nothing else is taken for a log."""
+    """The file's kind; a file of unknown kind counts as a log."""
     return file.kind.name if file.kind in LOGS else LOG.name
 
 
 def _units(files: list[Input], sizes: list[int]) -> list[list[Input]]:
-    """The files in their order, small ones together."""
+    """The files in order, small ones together."""
     if len(files) == 1:
         return [files]
     from kfmt_cli.checks.log.packs import packs
@@ -189,7 +189,7 @@ class VerifyKind:
     _files: list[Input] = field(default_factory=list)
 
     def plan(self, paths: tuple[str, ...]) -> Iterator[Unread]:
-        """Take the files as they are given."""
+        """Use the files as given; yields nothing."""
         self._files = [replace(classify(path, path), kind=self.kind) for path in paths]
         return iter(())
 
@@ -199,7 +199,7 @@ class VerifyKind:
         return sum(map(size_of, self._files))
 
     def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
-        """Check all files; what is found, in their order."""
+        """Check all files; yields findings and results in order."""
         for file in self._files:
             assert self.kind.read is not None
             try:

@@ -1,7 +1,7 @@
-"""How checking logs is shared out to processes, and how what they find is put together.
+"""Distributes the checking of logs to processes and joins their findings.
 
-Small logs are packed; a large one is cut where a batch is proven to begin (`sharing/bounds.py`), as
-on Spark. What comes out is the same as from one process, in the same order.
+Small logs are packed; a large one is cut at proven batch starts (`sharing/bounds.py`), as on Spark.
+The result is the same as from one process, in the same order.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from kfmt_cli.sharing.processes import at_once, map_processes
 from kfmt_cli.sharing.read_piece import Edges, PieceReader, facts_of
 from kfmt_cli.sharing.seams import Seam, is_torn
 
-# A process hands this many findings over at once; a file with more is read by the first process.
+# A process returns at most this many findings; the main process reads a file with more.
 MOST_HANDED = 10_000
-# A log is worth several processes from here on; each has some pieces of it.
+# A log of at least this size is split over several processes.
 LARGE = 64 << 20
 LEAST_PIECE, MOST_PIECE = 16 << 20, 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a file."""
+    """The result for one file."""
 
     verified: Verified | None
-    """None where it could not be read, and `unread` says why."""
+    """None if it could not be read; `unread` says why."""
     findings: list[Finding] = field(default_factory=list)
     unread: Unread | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PieceFindings:
-    """What was found in a piece of a log."""
+    """The result for a piece of a log."""
 
     piece: Piece
     records: int
@@ -56,7 +56,7 @@ Done = list[Outcome | None] | PieceFindings | None
 
 
 def shares_of(units: list[list[Input]], verifier: Verifier, jobs: int) -> list[Share]:
-    """What the processes are handed: packs, files, and pieces of large files, in their order."""
+    """The shares of the processes: packs, files and pieces of large files, in order."""
     shares: list[Share] = []
     for unit in units:
         pieces = _pieces_of(unit[0], jobs) if len(unit) == 1 and verifier.deep else []
@@ -65,7 +65,7 @@ def shares_of(units: list[list[Input]], verifier: Verifier, jobs: int) -> list[S
 
 
 def _pieces_of(file: Input, jobs: int) -> list[Piece]:
-    """A large log in pieces, none where that is not worth it."""
+    """The pieces of a large log; empty for other files."""
     size = size_of(file)
     if file.kind is not LOG or size < LARGE:
         return []
@@ -76,7 +76,7 @@ def _pieces_of(file: Input, jobs: int) -> list[Piece]:
 def in_processes(
     shares: list[Share], verifier: Verifier, jobs: int, advance: Callable[[int], None]
 ) -> Iterator[Outcome | None]:
-    """What became of each file, in order; None for one that is to be read by this process."""
+    """The result of each file, in order; None for one that the caller must read itself."""
     work = partial(verify_share, verifier=replace(verifier, workers=0))
     held: list[PieceFindings | None] = []
     results = map_processes(work, shares, jobs, at_once(len(shares), jobs))
@@ -97,7 +97,7 @@ def in_processes(
 
 
 def _joined(parts: list[PieceFindings | None]) -> Outcome | None:
-    """The pieces of a log as a whole; None where only reading it as a whole tells what is in it."""
+    """The result of a log from its pieces; None if it must be read as a whole."""
     known = [part for part in parts if part is not None]
     if len(known) < len(parts) or is_torn(part.edges for part in known):
         return None
@@ -115,7 +115,7 @@ def _joined(parts: list[PieceFindings | None]) -> Outcome | None:
 
 
 def verify_share(share: Share, verifier: Verifier) -> Done:
-    """Check a share in a process of its own; None for what has too much to hand over."""
+    """Check a share in a separate process; None if there are too many findings to return."""
     if isinstance(share, Piece):
         return _verify_piece(share, verifier)
     done: list[Outcome | None] = []
@@ -125,7 +125,7 @@ def verify_share(share: Share, verifier: Verifier) -> Done:
 
 
 def healthy(unit: list[Input], verifier: Verifier) -> list[Verified | None]:
-    """Which files of a pack need no second look; a file that is alone is read by itself."""
+    """The results of a pack's healthy files; None for others and for a file that is alone."""
     if len(unit) == 1:
         return [None]
     from kfmt_cli.checks.log.packs import verify_pack
@@ -142,7 +142,7 @@ def _alone(file: Input, verifier: Verifier) -> Outcome | None:
 
 
 def _verify_piece(piece: Piece, verifier: Verifier) -> PieceFindings | None:
-    """What is found in a piece; None also where the file is not what it was a moment ago."""
+    """Check a piece; None if it has too many findings or the file has changed."""
     reader = PieceReader(limit=verifier.limit, searches=True)
     stretch = Stretch(True, verifier.limit, piece.base_offset)
     first: list[Finding] = []

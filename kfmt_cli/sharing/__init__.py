@@ -1,1 +1,1 @@
-"""Sharing work over processes and hosts: how files are cut, and how the parts are put together."""
+"""Distributing work over processes and hosts: cutting files and joining the results."""

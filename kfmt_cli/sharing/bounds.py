@@ -1,10 +1,10 @@
 """Where a part of a log really begins: at the first batch at or after its nominal byte that an
-entry of the offset index points at and that is proven to be one.
+entry of the offset index points to and that is proven to be one.
 
-Whoever reads the parts next to a cut comes to the same byte, so that each batch belongs to one of
-them. The index is never trusted: a place counts only when a batch with a right checksum is
-there, holds the entry's offset or comes before it, and other batches follow on it. Where there is
-no such place, and the bytes are not searched for one, the first part takes everything.
+The readers on both sides of a cut find the same byte, so that each batch belongs to one of them.
+The index is never trusted: a position counts only if a batch with a matching checksum is there, its
+base offset is not above the entry's offset, and other batches follow. If there is no such position
+and the bytes are not searched for one, the first part takes everything.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ MOST_INDEX = 64 << 20
 
 
 def bounds(source: Source, piece: Piece, opened: Opener, searches: bool = False) -> tuple[int, int]:
-    """The bytes at which a part begins and ends; equal where nothing begins in it.
+    """Start and end of a part in bytes, end exclusive; equal if no batch begins in it.
 
-    opened: opens a file by its path; raises InputError. searches: without an index, the bytes are
-    searched for a batch; a record may hold one, so whoever asks for that must notice when pieces do
-    not fit together (`sharing/seams.py`).
+    opened: opens a file by its path; raises InputError. searches: without an index, search the
+    bytes for a batch; a record may contain one, so the caller must check that the pieces fit
+    together (`sharing/seams.py`).
     """
     if piece.is_whole or piece.is_exact:
         return piece.start, piece.end
@@ -54,8 +54,8 @@ def bounds(source: Source, piece: Piece, opened: Opener, searches: bool = False)
 
 
 def first_batch(source: Source, start: int, stop: int, size: int) -> int | None:
-    """The first batch in some bytes that is proven by its checksum and by what follows, None where
-    there is none. size: of the file."""
+    """Position of the first batch in [start, stop) confirmed by its checksum and the batches after
+    it; None if there is none. size: bytes of the file."""
     from kfmt_cli.log.search import BatchSearch
 
     confirmed = BatchSearch(source).confirmed_from(start, stop)
@@ -79,7 +79,7 @@ def _boundary(source: Source, piece: Piece, nominal: int, entries: IntArray) -> 
 
 @lru_cache(maxsize=64)
 def _entries(log: str, opened: Opener) -> IntArray:
-    """Relative offsets and positions of the index next to a log, none where it is of no use."""
+    """Relative offsets and positions, shape (2, n), of a log's index; empty if it is unusable."""
     try:
         source = opened(log.removesuffix(LOG.suffix) + OFFSET_INDEX.suffix)
     except InputError:
@@ -100,7 +100,7 @@ def _entries(log: str, opened: Opener) -> IntArray:
 
 
 def _is_batch(source: Source, position: int, size: int, offset: int) -> bool:
-    """Whether a batch begins there that the index may mean by this offset."""
+    """Whether a batch begins at a position to which an index entry with this offset may point."""
     length = _length(source, position, size)
     if not length or length > MOST_BATCH:
         return False
@@ -120,14 +120,14 @@ def _is_batch(source: Source, position: int, size: int, offset: int) -> bool:
             break
         length = _length(source, at, size)
         if not length:
-            # A cut or damaged end follows: whole batches before it would be lost with it.
+            # A truncated or damaged end follows: complete batches before it would be lost with it.
             return False
         at += length
     return True
 
 
 def _length(source: Source, position: int, size: int) -> int:
-    """The bytes of the batch that the header at a place declares; 0 if there is none."""
+    """Size of the batch that the header at a position declares; 0 if it is not a batch."""
     head = source.block(position, HEADER_UP_TO_MAGIC, HEADER_UP_TO_MAGIC)
     if len(head) < HEADER_UP_TO_MAGIC or head[-1] >= len(MINIMUMS):
         return 0

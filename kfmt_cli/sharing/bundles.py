@@ -1,7 +1,7 @@
-"""Pieces whose rows go into one file: few good files, whatever the segments are.
+"""Groups the pieces whose rows share a file: few large files, however small the segments.
 
-Consecutive segments of a partition are together, small partitions share a file. The parts of a log
-that was cut are with no other log, so that it can be read anew as a whole.
+Consecutive segments of a partition share a file, as do small partitions. The parts of a log that
+was cut share no file with other logs, so that the log can be reread as a whole.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from kfmt_cli.sharing.piece import Piece, pack
 
 @dataclass(frozen=True, slots=True)
 class Bundling:
-    """What may be in one file."""
+    """Which pieces may share a file."""
 
     by_topic: bool = False
-    """Nothing of another topic."""
+    """Only pieces of the same topic."""
     by_date: bool = False
-    """Nothing of another day, in UTC."""
+    """Only records of the same day, in UTC."""
     by_partition: bool = False
-    """Nothing of another partition."""
+    """Only pieces of the same partition."""
 
     def bundles(self, pieces: Iterable[Piece], target: int) -> Iterator[list[Piece]]:
-        """Pieces, in their order, in bundles of about `target` bytes."""
+        """The pieces, in order, in bundles of about `target` bytes."""
         for _, alike in groupby(pieces, self._key):
             yield from pack(alike, target, 0)
 

@@ -1,8 +1,8 @@
-"""Parts of files, as work is shared out by them.
+"""Parts of files, the units in which work is distributed.
 
-Big logs are cut at nominal bytes; where the nearest batch begins is found by whoever reads the
-part, by the same rule on both sides of each cut (`sharing/bounds.py`), so that planning opens no
-file. Small files are packed together, as a worker's start costs more than they do.
+Large logs are cut at nominal bytes. The reader of a part finds where the nearest batch begins, by
+the same rule on both sides of each cut (`sharing/bounds.py`), so that planning opens no file. Small
+files are packed together, because starting a worker costs more than reading them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kfmt_cli.topics import CLUSTER_METADATA
 
 MIB = 1 << 20
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
-OPENING = MIB // 8  # what opening a file costs, in bytes that could be read meanwhile
+OPENING = MIB // 8  # cost of opening a file, in bytes that could be read meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,29 +35,29 @@ class Piece:
     size: int
     """The size of the file as planned."""
     modified: int
-    """When the file had been changed as planned."""
+    """Modification time of the file as planned."""
     start: int
-    """The first byte of which it owns a batch that begins there."""
+    """First byte; the piece owns the batches that begin in [start, end)."""
     end: int
-    """The byte from which on batches are those of the next piece."""
+    """Exclusive end; batches that begin here belong to the next piece."""
     trouble: str | None = None
-    """Why nothing can be read of a directory, that this is in place of."""
+    """Why the file or directory in `path` cannot be read; None if it can."""
     is_exact: bool = False
-    """Batches begin where it begins and ends."""
+    """Whether start and end are batch boundaries."""
     tiered: bool = False
-    """Whether the file has the chunks of a log, by a manifest next to it."""
+    """Whether the file contains the chunks of a log, according to a manifest next to it."""
     stored_size: int = 0
-    """The bytes of those."""
+    """Bytes of the chunks."""
     named: tuple[str, int] | None = None
-    """The topic and the partition that the manifest says."""
+    """Topic and partition from the manifest."""
 
     def part(self, start: int, end: int) -> Piece:
-        """The part of the file that begins in these bytes."""
+        """The piece of the file between these bytes."""
         return replace(self, start=start, end=end)
 
     @property
     def is_last(self) -> bool:
-        """Whether nothing of the file comes after it."""
+        """Whether it extends to the end of the file."""
         return self.end >= self.size
 
     @property
@@ -81,8 +81,8 @@ class Piece:
 
 
 def cuts_of(file: Piece, target: int) -> Sequence[int]:
-    """Where the parts of a file begin, and where the last one ends: a log that is larger than the
-    target is cut."""
+    """Where the parts of a file begin, and where the last one ends, in bytes. Only logs larger than
+    the target are cut."""
     n = -(-file.size // target) if file.kind is LOG else 1
     if n <= 1:
         return file.start, file.end
@@ -90,14 +90,14 @@ def cuts_of(file: Piece, target: int) -> Sequence[int]:
 
 
 def cut(files: Iterable[Piece], target: int) -> Iterator[Piece]:
-    """Logs larger than the target in parts of it."""
+    """Cut logs larger than the target into parts; other files stay whole."""
     for file in files:
         for start, end in pairwise(cuts_of(file, target)):
             yield file.part(start, end)
 
 
 def pack(parts: Iterable[Piece], target: int, opening: int = OPENING) -> Iterator[list[Piece]]:
-    """Parts together until they make a worker's share. opening: bytes that each costs."""
+    """Group parts into shares of `target` bytes for a worker. opening: extra cost per part."""
     pieces: list[Piece] = []
     room = target
     for piece in parts:
@@ -112,7 +112,7 @@ def pack(parts: Iterable[Piece], target: int, opening: int = OPENING) -> Iterato
 
 
 def name_of(path: str, start: int) -> str:
-    """A name for what is made of a piece: the segment's, its start, and which file it was."""
+    """A name for the output of a piece: the segment name, its start and a hash of its path."""
     stem = _NO_NAME.sub("_", path.rpartition("/")[2].partition(".")[0][:60])
     from hashlib import blake2b
 
@@ -126,7 +126,7 @@ class WorkError(KfmtError):
 
 @contextmanager
 def telling(piece: Piece) -> Iterator[None]:
-    """An error that says nothing of the file it concerns is raised as a WorkError that does."""
+    """Turn errors that may not name the file into a WorkError that does."""
     try:
         yield
     except KfmtError:

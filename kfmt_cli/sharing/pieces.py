@@ -1,7 +1,7 @@
 """Many pieces as columns.
 
-A plan has a piece for each of some hundred thousand files. As objects they would take a kilobyte
-each; here it is some hundred bytes for a file, and twenty for each part of it.
+A plan has a piece for each of several hundred thousand files. As objects they would take a kilobyte
+each; as columns they take about a hundred bytes per file and twenty per part.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.sharing.piece import Piece
 
 _HAS_BASE, _IS_TIERED = 1, 2
-_WRAP = 1 << 63  # times after the year 2262 are only compared
+_WRAP = 1 << 63  # times after the year 2262 wrap; they are only compared
 
 
 class _Texts:
-    """Texts, one after the other."""
+    """Texts, concatenated."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -41,7 +41,7 @@ class _Texts:
 
 
 class _FileColumns:
-    """What is the same for all pieces of a file; files that follow one another share a folder."""
+    """Values shared by all pieces of a file; consecutive files share a folder."""
 
     def __init__(self) -> None:
         self._folders, self._names = _Texts(), _Texts()
@@ -91,8 +91,8 @@ class _FileColumns:
         return self._base[i]
 
     def group(self, i: int) -> tuple[int, ...]:
-        """What is the same for files of one place; it may be another for other files of that. Those
-        of a broker and of tiered storage have names of other lengths."""
+        """A key that implies the place; a place may have several keys. The length of the name tells
+        broker files from tiered ones."""
         return self._folder[i], self._place[i], self._kind[i], self._names.size(i)
 
     def part(self, i: int, start: int, end: int, is_exact: bool) -> Piece:
@@ -114,7 +114,7 @@ class _FileColumns:
 
 
 class Pieces(Sequence[Piece]):
-    """Pieces, which cannot be changed; what is made of others shares what they know of files."""
+    """Immutable pieces; sequences derived from others share their columns about files."""
 
     __slots__ = ("_end", "_exact", "_file", "_files", "_start")
 
@@ -137,7 +137,7 @@ class Pieces(Sequence[Piece]):
         self._exact.append(is_exact)
 
     def __reduce__(self) -> tuple[Callable[..., Pieces], tuple[object, ...]]:
-        """What is pickled has no more than these pieces' own files."""
+        """Pickle only the files of these pieces."""
         own = Pieces(self)
         columns = own._files, own._file, own._start, own._end, own._exact
         return _of_columns, columns
@@ -171,22 +171,22 @@ class Pieces(Sequence[Piece]):
 
     @property
     def n_bytes(self) -> int:
-        """The bytes of all of them."""
+        """Bytes of all pieces."""
         return sum(self._end) - sum(self._start)
 
     def taken(self, numbers: Iterable[int]) -> Pieces:
-        """Some of them, by their numbers, in that order."""
+        """The pieces with these numbers, in that order."""
         made = _of_columns(self._files, array("I"), array("q"), array("q"), array("B"))
         for i in numbers:
             made._add(self._file[i], self._start[i], self._end[i], bool(self._exact[i]))
         return made
 
     def those(self, is_one: Callable[[Piece], bool]) -> Pieces:
-        """Those of them that something is true of."""
+        """The pieces for which `is_one` is true."""
         return self.taken(i for i, piece in enumerate(self) if is_one(piece))
 
     def in_order(self) -> Pieces:
-        """By topic, partition and base offset, each file once."""
+        """The pieces sorted by topic, partition and base offset, each file once."""
         groups: dict[tuple[int, ...], array[int]] = {}
         for i, file in enumerate(self._file):
             groups.setdefault(self._files.group(file), array("I")).append(i)
@@ -206,7 +206,7 @@ class Pieces(Sequence[Piece]):
         return self._files.base(self._file[i]), self._files.path(self._file[i])
 
     def parted(self, bounds: Callable[[Piece], Sequence[int]]) -> Pieces:
-        """Their parts. bounds: the bytes of a piece at which one begins, and its end."""
+        """The parts of the pieces. bounds: where the parts of a piece begin, and its end."""
         made = self.taken(())
         for file, piece in zip(self._file, self, strict=True):
             for start, end in pairwise(bounds(piece)):
@@ -214,7 +214,7 @@ class Pieces(Sequence[Piece]):
         return made
 
     def shared(self, shares: Iterable[Sequence[Piece]]) -> Iterator[Pieces]:
-        """The same shares of these pieces, which they are of in this order, as columns."""
+        """Shares of these pieces as columns. shares: the same pieces in the same order, divided."""
         at = 0
         for share in shares:
             yield self[at : at + len(share)]

@@ -1,4 +1,4 @@
-"""Work on several processes, results in order."""
+"""Runs work in several processes, with results in order."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from kfmt_cli.errors import KfmtError
 T = TypeVar("T")
 R = TypeVar("R")
 
-MANY_BYTES = 64 << 20  # processes are worth their start from here on
-AT_ONCE = 4  # shares that a process is given in one go, where there are many
-AHEAD = 3  # shares for each process that are handed out before their results are asked for
+MANY_BYTES = 64 << 20  # from this size onward, processes are worth starting
+AT_ONCE = 4  # shares that a process gets at once, if there are many
+AHEAD = 3  # shares per process that are submitted before their results are needed
 
 
 def worth(jobs: int, n_bytes: int) -> int:
-    """How many processes are worth their start for a number of bytes."""
+    """The number of processes worth starting for a number of bytes, at most `jobs`."""
     return jobs if n_bytes >= MANY_BYTES or OPENERS else 1
 
 
 def at_once(n_shares: int, jobs: int) -> int:
-    """How many shares a process is given in one go, so that each process is still given several."""
+    """The number of shares to give a process at once, leaving each process several turns."""
     return AT_ONCE if n_shares > AT_ONCE * 4 * jobs else 1
 
 
@@ -36,10 +36,10 @@ def map_processes(
 ) -> Iterator[R]:
     """function(item) for each item, in order, on `jobs` processes; raises KfmtError.
 
-    at_once: items that a process is given in one go. The function and its items are pickled. With
-    one job, or one item, everything happens here.
+    at_once: items that a process gets at once. The function and its items are pickled. With one
+    job or one item, everything runs in this process.
     """
-    if OPENERS:  # connections to stores do not survive a fork, and threads wait as well
+    if OPENERS:  # connections to stores do not survive a fork, and threads can wait too
         yield from map_ordered(function, items, CONNECTIONS)
         return
     if jobs <= 1 or len(items) <= 1:
@@ -77,7 +77,7 @@ def map_processes(
 
 @contextmanager
 def _no_interrupt() -> Iterator[None]:
-    """An interrupt waits until the processes have been started; they are not told of it at all."""
+    """Delay interrupts until the processes have started; the processes never receive them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -93,6 +93,6 @@ def _each(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
 
 
 def _end_when_told() -> None:
-    """A process ends when the first one says so; an interrupt is the first one's to answer."""
+    """Ignore interrupts, which the main process handles; end when it terminates this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,6 +1,6 @@
-"""The batches and records of a part of a file; what is wrong with it becomes findings.
+"""Reads the batches and records of a part of a file, reporting damage as findings.
 
-Memory is that of a block and its columns, whatever the file: blocks are cut where their records
+Memory is limited to a block and its columns, whatever the file: blocks are divided if their records
 decompress to more than a few megabytes (`log/records.py`).
 """
 
@@ -30,21 +30,21 @@ _CHANGED = (codes.FILE_VANISHED, codes.FILE_UNREADABLE, codes.FILE_GREW, codes.F
 
 
 class DamagedError(KfmtError):
-    """Damage was met that is to stop the reading."""
+    """Damage that stops reading, with fail_fast."""
 
 
 @dataclass(slots=True)
 class Edges:
-    """What the neighbours of a piece have to know of it."""
+    """Facts about a piece that are needed to join it to its neighbours."""
 
     begin: int
     """Byte where its first batch begins."""
     end: int
-    """Exclusive end of what was read as its last."""
+    """Exclusive end of its last batch, as read."""
     batches: int = 0
-    """How many there are."""
+    """Number of batches."""
     checks: dict[str, Facts] = field(default_factory=dict)
-    """What each check must know, by its name."""
+    """Facts from each check, by check name."""
 
 
 @dataclass(slots=True)
@@ -55,16 +55,16 @@ class PieceReader:
     limit: Limit = field(default_factory=Limit)
     opened: Opener = open_source
     fail_fast: bool = False
-    """Damage stops the reading."""
+    """Stop reading at damage."""
     searches: bool = False
     """See `bounds`."""
     findings: list[Finding] = field(default_factory=list)
-    """What was found in the piece that was read last."""
+    """Findings in the piece read last."""
     edges: Edges | None = None
-    """The edges of the piece that was read last; None where nothing begins in it."""
+    """Edges of the piece read last; None if no batch begins in it."""
 
     def blocks(self, piece: Piece) -> Iterator[Block]:
-        """The batches that begin in a piece; raises DamagedError when damage is to stop it."""
+        """The batches that begin in a piece; raises DamagedError for damage with fail_fast."""
         self.findings = []
         self.edges = None
         if self.is_troubled(piece):
@@ -89,7 +89,7 @@ class PieceReader:
             words = f"{piece.size} bytes at planning time, {size} now"
             self.found(Finding(piece.path, code, None, words, expected=piece.size, found=size))
         start, end = bounds(source, piece, self.opened, self.searches)
-        # A cut is no end of file: what is before it is judged by what comes after it.
+        # A cut is not the end of the file: bytes before it are judged by the bytes after it.
         limit = min(piece.size, size)
         end = min(end, limit)
         if start >= end:
@@ -107,7 +107,7 @@ class PieceReader:
             found = [finding for check in checks for finding in check.take(here, None)]
             edges.checks = facts_of(checks)
             for finding in in_order([*here.findings, *found]):
-                # A batch that was being appended at the planning continues after that end.
+                # A batch that was being appended during planning continues past the planned end.
                 if not (grew and finding.code is codes.BATCH_TRUNCATED):
                     self.found(finding)
             yield here
@@ -119,7 +119,7 @@ class PieceReader:
         """The records of a piece, by runs of batches of the same kind."""
         for block in self.blocks(piece):
             chosen = self.wanted.batches(block) if self.wanted else block
-            # Without the findings: they have been taken.
+            # Without the findings, which are already recorded.
             for part in decompress_ahead(replace(chosen, findings=[]), self.limit):
                 for finding in part.findings:
                     self.found(finding)
@@ -131,17 +131,17 @@ class PieceReader:
 
     @property
     def changed(self) -> bool:
-        """Whether the file was found to be gone, unreadable, or of another size than planned."""
+        """Whether the file is missing, unreadable or of a different size than planned."""
         return any(finding.code in _CHANGED for finding in self.findings)
 
     def is_troubled(self, piece: Piece) -> bool:
-        """Whether a piece is in place of a directory that cannot be read, which is a finding."""
+        """Whether a piece could not be read during planning; records that as a finding."""
         if piece.trouble:
             self.found(Finding(piece.path, codes.DIRECTORY_UNREADABLE, None, piece.trouble))
         return piece.trouble is not None
 
     def found(self, finding: Finding) -> None:
-        """Keep a finding; raises DamagedError when damage is to stop the reading."""
+        """Record a finding; raises DamagedError for damage with fail_fast."""
         if self.fail_fast and finding.code.severity is Severity.ERROR:
             where = "" if finding.position is None else f" byte {finding.position}"
             raise DamagedError(f"{finding.file}{where}: {finding.code.name}: {finding.message}")
@@ -149,17 +149,17 @@ class PieceReader:
 
 
 def facts_of(checks: list[LogCheck]) -> dict[str, Facts]:
-    """What is kept of checks, by their names."""
+    """The facts from each check, by check name."""
     return {type(check).__name__: check.facts() for check in checks}
 
 
 def _first_byte(block: Block) -> int:
-    """Where a block begins in its file."""
+    """Position of a block in its file."""
     return int(block.batches.position[0]) if len(block.batches) else block.position
 
 
 def _before(block: Block, end: int) -> Block | None:
-    """What of a block begins before a byte, None where nothing does."""
+    """The batches of a block that begin before a byte; None if none does."""
     if _first_byte(block) >= end:
         return None
     keep = block.batches.position < end

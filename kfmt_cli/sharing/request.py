@@ -1,4 +1,4 @@
-"""What a reader of pieces is asked for."""
+"""The request that readers of pieces follow."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ BATCH_ROWS = 32768
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked for, and how it is read."""
+    """What to read, and how."""
 
     table: str = "records"
     paths: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     asked: Asked = field(default_factory=Asked)
-    """Which records."""
+    """The selection of records."""
     in_folders: Mapping[str, Selection] = field(default_factory=dict)
-    """What that is in each directory, where its logs had to be read to know."""
+    """The selection by directory, if it depends on the logs."""
     topics: frozenset[str] = frozenset()
     max_split: int = SPLIT
     batch_rows: int = BATCH_ROWS
@@ -43,9 +43,9 @@ class Request:
     parallelism: int = field(default_factory=available_cores)
     limit: Limit = field(default_factory=Limit)
     payloads: Payloads = NOTHING_SAID
-    """What keys and values are, of topics that have no decoder of their own."""
+    """Formats of keys and values, for topics without their own decoder."""
     private_key: bytes | None = field(default=None, repr=False)
-    """What is in the file of the key that encrypted segments in tiered storage need."""
+    """Contents of the private key file for encrypted segments in tiered storage."""
 
     @property
     def shown(self) -> tuple[Column, ...]:
@@ -53,20 +53,20 @@ class Request:
         return chosen(self.table, self.columns)
 
     def shown_of(self, rows: RowType) -> tuple[Column, ...]:
-        """The columns of a table that may be another one than the request's."""
+        """The columns of a table, which may differ from the request's table."""
         return self.shown if rows.name == self.table else rows.leaves
 
     def decoder_of(self, topic: str | None) -> Decoder | None:
-        """What decodes the keys and values of a topic; None where nothing does."""
+        """The decoder for the keys and values of a topic; None if there is none."""
         return decoder_for(topic) or self.payloads.decoder
 
     def wanted_of(self, piece: Piece) -> Selection:
-        """Which records of a piece are wanted."""
+        """The selection of records in a piece."""
         return self.in_folders.get(piece.folder, self.asked.wanted)
 
 
 def share_of(request: Request, pieces: Pieces) -> int:
-    """Bytes for one worker: enough shares for the cores, none larger than what is asked for."""
+    """Bytes per worker: about one share per core, of LEAST_SPLIT to `max_split` bytes."""
     total = pieces.n_bytes + len(pieces) * OPENING
     share = -(-total // max(request.parallelism, 1))
     return min(request.max_split, max(LEAST_SPLIT, share))
@@ -84,9 +84,9 @@ def request_with(
     payloads: Payloads = NOTHING_SAID,
     private_key: bytes | None = None,
 ) -> Request:
-    """The request that a command line makes; raises UsageError.
+    """The request from a command line; raises UsageError.
 
-    columns, topics: names with commas between them.
+    columns, topics: comma-separated names.
     """
     names = names_in(columns)
     for name in names:
@@ -106,10 +106,10 @@ def request_with(
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Names with commas between them."""
+    """Split comma-separated names, without empty ones."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _absolute(path: str) -> str:
-    """A local path as every process sees it."""
+    """A local path made absolute, so that it is valid in every process; a URL unchanged."""
     return path if "://" in path else str(Path(path).absolute())

@@ -1,7 +1,7 @@
-"""Numbers of many logs by slices of them: what is read is bounded, whatever there is.
+"""Statistics of many logs from slices of them, so that the bytes read are bounded.
 
-Slices are spread over all bytes, one at random in each of as many equal parts. What is counted in
-one are the batches that begin in it, from the first on that is proven to be one.
+Slices are spread over all bytes, one at a random position in each of n equal parts. In a slice, the
+batches that begin in it count, starting at the first one that is proven.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from kfmt_cli.log.statistics import Statistics
 from kfmt_cli.sharing.bounds import first_batch
 
 SLICE = 256 << 10
-REACHES = SLICE, 4 * SLICE, 16 * SLICE  # of the search for a batch that others follow
+REACHES = SLICE, 4 * SLICE, 16 * SLICE  # bytes to search for a proven batch, one after the other
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Bytes of a log."""
+    """A range of bytes in a log."""
 
     log: int
-    """Which one."""
+    """Index of the log."""
     start: int
     end: int
 
 
 def slices_of(sizes: Sequence[int], budget: int) -> list[Slice]:
-    """Slices of logs of these sizes, in order; whole logs where the budget is enough for all.
+    """Slices of logs of these sizes, in order; all logs completely if the budget allows.
 
-    The same for the same sizes, so that two looks at a directory differ by what has changed.
+    The same for the same sizes, so that two samples of a directory differ only by changes in it.
     """
     total = sum(sizes)
     if total <= budget:
@@ -66,8 +66,8 @@ def slices_of(sizes: Sequence[int], budget: int) -> list[Slice]:
 
 
 def written_size(file: Input) -> int:
-    """The bytes of a log that were ever written; its size where that cannot be told, as it cannot
-    where it is compressed as a whole."""
+    """Bytes of a log up to the last one written; its size if that is unknown, as for a log that is
+    compressed as a whole."""
     size = size_of(file)
     if is_elsewhere(file.path):
         return size
@@ -81,7 +81,7 @@ def written_size(file: Input) -> int:
 
 
 def sampled(file: Input, size: int, slices: Sequence[Slice]) -> tuple[Statistics, int]:
-    """What slices of a log say of all its `size` written bytes, and how many bytes were read;
+    """Statistics of a log from slices of its `size` written bytes, and the number of bytes read;
     raises InputError."""
     found = Statistics(segments=1, of_bytes=size)
     if not slices:
@@ -97,7 +97,7 @@ def sampled(file: Input, size: int, slices: Sequence[Slice]) -> tuple[Statistics
 
 
 class _Stored(SourceWindow):
-    """A log that is elsewhere."""
+    """A log that is not a local file; counts the bytes read."""
 
     bytes_read = 0
 
@@ -117,7 +117,7 @@ def _opened(file: Input) -> DirectSource | _Stored:
 
 
 def _read(source: DirectSource | _Stored, file: Input, part: Slice) -> Statistics:
-    """The numbers of the batches that begin in a slice; its bytes are theirs, and those that are no
+    """Statistics of the batches that begin in a slice; `bytes` includes those that are not a
     batch."""
     assert source.size is not None
     found = Statistics()
@@ -138,11 +138,11 @@ def _read(source: DirectSource | _Stored, file: Input, part: Slice) -> Statistic
 
 
 def _first(source: DirectSource | _Stored, part: Slice) -> int | None:
-    """The first batch that begins in a slice, None where none can be proven to."""
+    """Position of the first proven batch in a slice; None if there is none."""
     assert source.size is not None
     for reach in REACHES:
         end = min(part.start + reach, source.size)
-        source.block(part.start, end - part.start, 1)  # one read, for all that looks at it
+        source.block(part.start, end - part.start, 1)  # a single read for the whole search
         at = first_batch(SourceWindow(source, end), part.start, part.end, end)
         if at is not None:
             return at
@@ -158,7 +158,7 @@ def _beginning_in(
     yield block
     if len(block.batches):
         start = int(block.batches.position[-1] + block.batches.size[-1])
-    if start < end:  # the last one ends after the slice
+    if start < end:  # the last batch ends after the slice
         last = LogReader(source, file.base_offset, checked=False, first_block=1)
         block = next(last.blocks(start))
         block.batches = block.batches.select(block.batches.position < end)

@@ -1,8 +1,8 @@
-"""What was found in the pieces of a log, put together.
+"""Joins the findings in the pieces of a log.
 
-Whoever reads a piece sees nothing of the batches before it. It hands over what each check must know
-of the piece (`Edges`), and here the checks are joined in reading order, as they are where blocks of
-one file meet; and batches are counted from the front of the file.
+The reader of a piece sees nothing of the batches before it. It returns the facts that each check
+needs (`Edges`). Here the checks are joined in reading order, as between blocks of one file, and
+batches are numbered from the start of the file.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from kfmt_cli.sharing.read_piece import Edges
 def is_torn(edges: Iterable[Edges | None]) -> bool:
     """Whether a piece does not end where the next one begins.
 
-    Damage then reaches across the cut, and only reading the file as a whole tells what is a batch.
+    Then damage extends across the cut, and only reading the file as a whole finds its batches.
     """
     known = [edge for edge in edges if edge is not None]
     return any(one.end != following.begin for one, following in pairwise(known))
 
 
 class Seam:
-    """Joins the pieces of one file in their order."""
+    """Joins the pieces of one file, in order."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -35,7 +35,7 @@ class Seam:
         self.n_batches = 0
 
     def join(self, edges: Edges) -> Iterator[Finding]:
-        """The next piece; what is wrong where it meets the one before."""
+        """Join the next piece; yields findings where it meets the previous one."""
         for check in _recalled(edges.checks):
             name = type(check).__name__
             known = self._before.setdefault(name, check)
@@ -45,7 +45,7 @@ class Seam:
         self.n_batches += edges.batches
 
     def numbered(self, finding: Finding) -> Finding:
-        """A finding of the next piece, its batch counted from the front of the file."""
+        """A finding in the next piece, with its batch numbered from the start of the file."""
         if finding.batch is None:
             return finding
         return replace(finding, batch=finding.batch + self.n_batches)

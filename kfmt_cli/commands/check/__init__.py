@@ -1,1 +1,1 @@
-"""check: everything about the partitions below some paths, and what a broker would make of them."""
+"""check: everything about the partitions under some paths, and the effect on a broker."""

@@ -1,4 +1,4 @@
-"""check: what to do next about what was found, and its price."""
+"""check: the next steps for the findings, and their cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kfmt_cli.topics import CLUSTER_METADATA
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """What to do next about a partition, and what it costs."""
+    """A step to take for a partition, and its cost."""
 
     file: str
     command: str
@@ -29,7 +29,7 @@ class NextStep:
     """The command for all partitions of the log directory at once."""
 
 
-# Files and directories that keep a broker from starting, and that it does not need.
+# Files and directories that prevent a broker from starting and that it does not need.
 _IN_THE_WAY = (
     partition_codes.NAME_NOT_NUMERIC,
     partition_codes.DIRECTORY_NOT_A_PARTITION,
@@ -38,7 +38,7 @@ _IN_THE_WAY = (
 
 
 def next_steps(report: CheckedDirectory) -> Iterator[NextStep]:
-    """What to do about a partition."""
+    """Steps that rescue or repair a partition: salvage, force log recovery, rebuild indexes."""
     crash, clean = report.after(CRASH), report.after(CLEAN)
     given = as_given(report.path)
     path, all_ = shell_quoted(given), shell_quoted(str(Path(given).parent))
@@ -47,7 +47,7 @@ def next_steps(report: CheckedDirectory) -> Iterator[NextStep]:
         words = "copies every undamaged batch to DST; reads the logs once"
         yield NextStep(report.shown, f"kfmt salvage {path} DST", words, f"kfmt salvage {all_} DST")
     if given != report.path:
-        return  # in an archive nothing is changed
+        return  # nothing is changed in an archive
     is_worse = clean is not None and (clean.lost or clean.unreachable or not clean.starts)
     is_worse = is_worse and clean is not None and clean.becomes is None
     of_metadata = Path(report.path).name.startswith(CLUSTER_METADATA)
@@ -71,16 +71,19 @@ def next_steps(report: CheckedDirectory) -> Iterator[NextStep]:
 
 
 def identify(path: str, lines: list[str]) -> NextStep:
-    """Write the meta.properties that a log directory lacks."""
+    """The step that writes the missing meta.properties of a log directory."""
     file = shell_quoted(str(Path(path) / "meta.properties"))
     words = " ".join(map(shell_quoted, ("printf", "%s\\n", *lines)))
     return NextStep(path, f"{words} > {file}", "the broker does not start without this file")
 
 
 def out_of_the_way(report: CheckedDirectory, down: set[str]) -> Iterator[NextStep]:
-    """Move away what a broker trips over and does not need. down: what keeps it from starting."""
+    """Steps that move away files the broker fails on and does not need.
+
+    down: the files and directories that prevent it from starting.
+    """
     if report.folder is None or as_given(report.path) != report.path:
-        return  # in an archive nothing is changed
+        return  # nothing is changed in an archive
     moved = set()
     for finding in report.all:
         if finding.code not in _IN_THE_WAY:
@@ -90,7 +93,7 @@ def out_of_the_way(report: CheckedDirectory, down: set[str]) -> Iterator[NextSte
             continue
         moved.add(file)
         to = file.with_name(f"{file.name}.aside")
-        if finding.code is partition_codes.DIRECTORY_NOT_A_PARTITION:  # its report is its own
+        if finding.code is partition_codes.DIRECTORY_NOT_A_PARTITION:  # it has its own report
             file = Path(report.path)
             to = file.resolve().parent.parent / f"{file.name}.aside"
         words = "the broker does not start with this file and does not need it"

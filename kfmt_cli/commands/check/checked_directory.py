@@ -1,4 +1,4 @@
-"""check: what was found in a directory, and what starts make of it."""
+"""check: the result for one directory, with the predicted starts."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ CHECK_RESULT = ResultType(
 
 @dataclass(slots=True)
 class CheckedDirectory(Tally):
-    """What was found in a directory."""
+    """The result of checking one directory."""
 
     shown: str
-    """The name that it is shown with."""
+    """Its name in output."""
     path: str
-    """The path to name it by in a command."""
+    """Its path in suggested commands."""
     folder: Folder | None
     segments: int = 0
     records: int = 0
@@ -35,41 +35,41 @@ class CheckedDirectory(Tally):
     notes: int = 0
     findings: Findings = field(default_factory=Findings)
     all: list[Finding] = field(default_factory=list)
-    """All of its findings, with those that do not count."""
+    """All of its findings, including those that --only or --ignore hide."""
     extents: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """The first offset and the end of its logs, by base offset."""
+    """First offset and end offset of each log, by base offset."""
     has_transactions: bool = False
     lost: list[tuple[int, int]] = field(default_factory=list)
     starts: list[Start] = field(default_factory=list)
     marker: str | None = None
-    """The `.kafka_cleanshutdown` of its log directory, where it is there."""
+    """Path of `.kafka_cleanshutdown` in its log directory; None if missing."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to say of it."""
+        """Whether there is nothing to report about it."""
         return not (self.segments or self.records or self.starts or self.all)
 
     @property
     def is_bad(self) -> bool:
-        """Whether somebody should look at it."""
+        """Whether it needs attention: errors, warnings, or a start that fails or loses offsets."""
         return bool(
             self.errors or self.warnings or any(start.fails or start.loses for start in self.starts)
         )
 
     @property
     def rank(self) -> tuple[int, ...]:
-        """Worse ones come first."""
+        """Sort key: worse directories first."""
         fails = any(not start.starts for start in self.starts)
         lost = sum(size_of_ranges(start.lost) for start in self.starts)
         return (-fails, -self.errors, -lost, -self.warnings, -self.notes)
 
     def after(self, kind: str) -> Start | None:
-        """What a start of that kind makes of it."""
+        """The predicted start of this kind, CRASH or CLEAN; None if not predicted."""
         return next((start for start in self.starts if start.after == kind), None)
 
     @property
     def verdict(self) -> tuple[str, str]:
-        """The findings in a word or two, and the style of that."""
+        """A short label for its findings, and the label's style."""
         if self.errors:
             return count(self.errors, "error"), "bad"
         if self.warnings:

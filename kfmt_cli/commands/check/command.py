@@ -1,4 +1,4 @@
-"""check: everything about partitions that can be verified offline, and what a broker would do."""
+"""check: everything about partitions that can be verified offline, and the effect on a broker."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
 
-# A file that is named like nothing else is taken for a log, which says so if it is not.
+# A file of unknown type is read as a log; reading fails if it is not one.
 _LOGS = LOGS | {UNKNOWN}
-# What a broker that is still writing leaves at the end of a log for a moment.
+# What a running broker leaves briefly at the end of a log that it is writing.
 _UNFINISHED = frozenset({BATCH_TRUNCATED, ZERO_TAIL, GARBAGE})
 
 
@@ -52,19 +52,19 @@ class CheckPaths:
     interval: int = INDEX_INTERVAL_BYTES
     most_findings: int = MOST_FINDINGS
     takes: Callable[[str], bool] = lambda _: True
-    """Which findings count."""
+    """Whether findings with this code count."""
     _reports: dict[str, CheckedDirectory] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
     _places: set[str] = field(default_factory=set)
-    # What is told after the findings about logs.
+    # Reported after the findings about logs.
     _of_indexes: list[Finding] = field(default_factory=list)
     _of_histories: list[Finding] = field(default_factory=list)
 
     def paths(self, paths: tuple[str, ...]) -> ExitCode:
-        """Check everything below some paths, and show what came of it; the exit code. Raises
+        """Check everything under some paths and show the result. Returns the exit code; raises
         UsageError."""
         self.run.sink.results(CHECK_RESULT)
-        # What a directory is named, and what lies next to it, matters.
+        # A directory's name and its neighbours matter.
         named = [_named(path) for path in paths]
         found = list(targets(named, self.run.complain))
         folders = self._folders(found)
@@ -100,7 +100,7 @@ class CheckPaths:
         return SegmentChecker(logs, IndexChecker(self.limit, self.interval, self.most_findings))
 
     def _folders(self, found: list[GivenPath]) -> list[Folder]:
-        """The directories, each once, by whatever path; each with a report of its own."""
+        """The distinct directories, by real path; creates a report for each."""
         by_path: dict[str, Folder] = {}
         for target in found:
             for folder in target.folders:
@@ -111,17 +111,17 @@ class CheckPaths:
         return list(by_path.values())
 
     def _complain_of_none(self, found: list[GivenPath], folders: list[Folder]) -> None:
-        """Say which directories hold nothing of Kafka's."""
+        """Complain about given directories without Kafka files."""
         is_broker = any(is_log_directory(folder) for folder in folders)
         for target in found:
             if target.file or target.unlisted or any(map(_is_of_kafka, target.folders)):
                 continue
-            # An empty one next to a broker's may be a log directory that is new.
+            # An empty directory given with a log directory may be a new log directory.
             if not (is_broker and _is_empty(target.folders)):
                 self.run.complain(no_log(target.path))
 
     def _groups(self, found: list[GivenPath], folders: list[Folder]) -> list[SegmentGroup]:
-        """The segments to be read, each once, in the order of the paths."""
+        """The distinct segments to read, in the order of the paths."""
         taken = set(map(id, folders))
         groups: list[SegmentGroup] = []
         given: list[Segment] = []
@@ -142,14 +142,14 @@ class CheckPaths:
         known: set[str] = set()
         for group in groups:
             group.segments = list(_distinct(group.segments, known))
-        # Of an index that was given, the log is not checked.
+        # The log of an index that was given is not checked.
         self._of_indexes += (
             finding for segment in _distinct(given, known) for finding in self._alone(segment)
         )
         return groups
 
     def _segment_of(self, target: GivenPath, file: Input) -> Segment | None:
-        """The segment of a file that was given; None for one that has nothing to do with a log."""
+        """The segment of a file that was given; None if the file belongs to no log."""
         if file.kind in SEGMENT_KINDS:
             try:
                 return next(target.segments())
@@ -164,7 +164,7 @@ class CheckPaths:
         partitions: CheckedPartitions,
         advance: Callable[[int], None],
     ) -> None:
-        """The segments of a directory, each by itself and relative to each other."""
+        """Check the segments of a directory, individually and relative to each other."""
         checks = FolderChecks()
         histories: list[HistoryCheck] | None = None
         for segment in group.segments:
@@ -192,7 +192,7 @@ class CheckPaths:
     def _segment(
         self, segment: Segment, log: Input, outcome: Outcome, advance: Callable[[int], None]
     ) -> CheckedSegment | None:
-        """What came of a segment; None where its log could not be read."""
+        """Report on one segment; None if its log could not be read."""
         shown = Findings(self.most_findings)
         done = None
         if isinstance(outcome, CheckedSegment):
@@ -223,14 +223,14 @@ class CheckPaths:
         return done
 
     def _try_indexes(self, segment: Segment) -> None:
-        """Say whether the indexes next to a log that could not be read can be."""
+        """Complain if the indexes of an unreadable log cannot be read either."""
         try:
             self._checker.indexes.begin(segment)
         except InputError as error:
             self._unread(error)
 
     def _alone(self, segment: Segment) -> list[Finding]:
-        """What is wrong with indexes whose log is not there, or is not to be checked."""
+        """Findings about indexes whose log is missing or not checked."""
         try:
             results = self._checker.indexes.check(segment, lambda _: None)
             return [finding for result in results for finding in result.findings]
@@ -239,7 +239,7 @@ class CheckPaths:
             return []
 
     def _report(self, name: str, path: str) -> CheckedDirectory:
-        """The report on a directory."""
+        """The report on a directory, created if missing."""
         return self._reports.setdefault(name, CheckedDirectory(name, path, None))
 
     def _report_of(self, file: str) -> CheckedDirectory:
@@ -250,8 +250,8 @@ class CheckPaths:
         return self._report(folder, folder)
 
     def _unread(self, error: InputError) -> None:
-        """An input that could not be read; a file that is gone by now does not count."""
-        # One that was found in a directory was there a moment ago.
+        """Complain about an unreadable input, unless it was deleted meanwhile."""
+        # A file that was listed in a directory existed a moment ago.
         if error.is_gone and str(Path(error.file).parent) in self._places:
             self.run.sink.remark(f"{printable(error.file)} was deleted while kfmt was reading it")
             return
@@ -272,7 +272,7 @@ class CheckPaths:
             report.findings.take([finding])
 
     def _grew(self, report: CheckedDirectory, file: str) -> bool:
-        """Whether a file is longer than it was found."""
+        """Whether a file has grown since it was read."""
         before = self._sizes.get(file)
         if before is None or report.folder is None:
             return False
@@ -294,7 +294,7 @@ class CheckPaths:
             )
 
     def _other_files(self, files: Iterable[Input]) -> None:
-        """The files that are neither logs nor indexes."""
+        """Check the files that are neither logs nor indexes."""
         for file in files:
             if is_transient(file.path):
                 if file.path.endswith(LEFT_BEHIND):
@@ -314,7 +314,7 @@ class CheckPaths:
 
 
 def _distinct(found: Iterable[Segment], known: set[str]) -> Iterator[Segment]:
-    """The segments that were not found before, by whatever path. known: real paths, added to."""
+    """The segments not seen before, by real path; adds them to `known`."""
     for segment in found:
         path = segment.real_path
         if path not in known:
@@ -323,8 +323,8 @@ def _distinct(found: Iterable[Segment], known: set[str]) -> Iterator[Segment]:
 
 
 def _log_directories(folders: list[Folder], given: frozenset[str]) -> dict[str, LogDirectory]:
-    """The log directories among some directories, by path; one that is empty is such where it is
-    given together with others."""
+    """The log directories among some directories, by path; an empty one counts if it is given
+    together with others."""
     found = {}
     for folder in folders:
         path = str(Path(folder.path))
@@ -335,7 +335,7 @@ def _log_directories(folders: list[Folder], given: frozenset[str]) -> dict[str, 
 
 
 def _is_empty(folders: list[Folder]) -> bool:
-    """Whether there is nothing in a directory."""
+    """Whether directories have no files and no subdirectories."""
     return not any(folder.files or folder.folders for folder in folders)
 
 
@@ -348,13 +348,13 @@ def _is_of_kafka(folder: Folder) -> bool:
 
 
 def _named(path: str) -> str:
-    """A path that ends with the name of what it leads to, and is written in one way."""
+    """A normalised path that ends with a name, not with . or .."""
     dots = path.rpartition(os.sep)[2] in (os.curdir, os.pardir)
     return os.path.abspath(path) if dots else str(Path(path))  # noqa: PTH100 (links stay)
 
 
 def of_codes(only: tuple[str, ...], ignore: tuple[str, ...]) -> Callable[[str], bool]:
-    """Which findings count."""
+    """A test whether findings with this code count."""
     return partial(_counts, frozenset(only), frozenset(ignore))
 
 

@@ -1,4 +1,4 @@
-"""check: the history of partitions, what a broker makes of them, and their checkpoints."""
+"""check: the history of partitions, predicted starts and checkpoints."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ from kfmt_cli.findings.damage import BATCH_TRUNCATED, ZERO_TAIL
 from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.topics import CLUSTER_METADATA
 
-# Findings that say that a log's end is missing.
+# Findings for a log whose end is missing.
 _END_MISSING = frozenset({ZERO_TAIL, BATCH_TRUNCATED})
 
 
 @dataclass(slots=True)
 class CheckedPartitions:
-    """The directories of a call, each with its report."""
+    """The directories that were checked, with their reports."""
 
     reports: dict[str, CheckedDirectory]
     tell: Callable[[Finding], None]
-    """Takes a finding."""
+    """Reports a finding."""
     report_of: Callable[[str], CheckedDirectory]
-    """Gives the report that a file belongs to."""
+    """Returns the report that a file belongs to."""
     interval: int
     directories: dict[str, LogDirectory]
     """The log directories among them, by path."""
@@ -62,14 +62,14 @@ class CheckedPartitions:
     _around: dict[str, LogDirectory] = field(default_factory=dict)
 
     def histories_of(self, folder: Folder) -> list[HistoryCheck]:
-        """What follows the logs of a partition, with the files next to them."""
+        """The history checks for the logs of a partition and the files next to them."""
         files = _history_files(folder, self._log_start(folder))
         return [check_type(files) for check_type in checks_of(Scope.HISTORY)]
 
     def starts(self, folders: list[Folder], given: frozenset[str]) -> Iterator[Start]:
-        """What a broker would make of each partition, and what keeps it down.
+        """Predict the start of each broker: what prevents it, and the effect on each partition.
 
-        given: the paths of directories that were given.
+        given: the paths of the directories that the user named.
         """
         replicas: dict[str, list[Replica]] = {}
         for folder in folders:
@@ -86,7 +86,7 @@ class CheckedPartitions:
             report = self.reports[folder.name]
             report.marker = above.marker
             found: list[Start] = []
-            with suppress(InputError):  # it has been said
+            with suppress(InputError):  # already reported
                 found += starts_of(self._facts(folder), above, self.interval)
             held = [(first, end - 1) for first, end in report.extents.values() if end > first]
             replica = Replica(folder, report.shown, {start.after: start for start in found}, held)
@@ -108,7 +108,8 @@ class CheckedPartitions:
     def _of_broker(
         self, broker: Broker, replicas: dict[str, list[Replica]], troubles: list[Start]
     ) -> Iterator[Start]:
-        """The starts on its partitions, as they are told; its directories' next ones."""
+        """Yield the starts on a broker's partitions, recording them in their reports and the next
+        start of each log directory in `nexts`."""
         reasons: list[str] = []
         for directory in broker.directories:
             after = CRASH if directory.marker is None else CLEAN
@@ -127,15 +128,15 @@ class CheckedPartitions:
                 self.nexts.append(broker.next_start(directory, reasons))
 
     def _log_start(self, folder: Folder) -> int:
-        """The log start offset of a partition, 0 without one."""
+        """The log start offset of a partition; 0 if unknown."""
         topic, number = place_of(Path(folder.path).resolve().name)
         if topic is None:
             return 0
         return self._above(folder).offset(LOG_STARTS, (topic, number or 0))
 
     def _above(self, folder: Folder) -> LogDirectory:
-        """The log directory that a partition lies in, also where only the partition was given."""
-        # Above . and above a link there is another directory than the path says.
+        """The log directory of a partition, even if only the partition was given."""
+        # The parent of . or of a link is not the one the path names.
         near, real = Path(folder.path).parent, Path(folder.path).resolve().parent
         path = str(near if near.resolve() == real else real)
         known = self.directories.get(path) or self._around.get(path)
@@ -145,7 +146,7 @@ class CheckedPartitions:
         return known
 
     def losses(self, folders: list[Folder]) -> None:
-        """Offsets that are gone already, and what proves it."""
+        """Record offsets that are already lost, and report the evidence."""
         for folder in folders:
             report = self.reports[folder.name]
             above = self._above(folder)
@@ -174,7 +175,7 @@ class CheckedPartitions:
                 self._tell_all(check().look(known))
 
     def checkpoints(self, folders: list[Folder], starts: list[Start]) -> None:
-        """Offsets in checkpoints against the logs; a start that fails for no other reason."""
+        """Check offsets in checkpoints against the logs, and failing starts against findings."""
         for folder in folders:
             directory = self.directories.get(str(Path(folder.path)))
             if directory is not None:
@@ -195,15 +196,15 @@ class CheckedPartitions:
 
 
 def _is_partition(folder: Folder, *, is_inside: bool) -> bool:
-    """Whether a broker would load a directory as a partition's. is_inside: it lies in a log
-    directory, where an empty one is a partition, too."""
+    """Whether a broker would load a directory as a partition. is_inside: it is in a log
+    directory, where even an empty one is a partition."""
     name = folder.path.rstrip("/").rpartition("/")[2]
     has_logs = any(is_segment(folder.input(file)) for file in folder.files)
     return has_logs or (parsed_place(name) is not None and (is_inside or bool(folder.files)))
 
 
 def _end_metadata(broker: Broker, replicas: dict[str, list[Replica]]) -> None:
-    """Where the metadata log ends for good: what other controllers have comes back."""
+    """Set the ends of the metadata log if no other controller can restore lost offsets."""
     for replica in replicas.get(broker.directories[0].path, []):
         if replica.name == METADATA_LOG and is_alone(replica.folder):
             ends = {kind: start.log_end_offset for kind, start in replica.starts.items()}

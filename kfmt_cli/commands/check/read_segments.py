@@ -1,4 +1,4 @@
-"""check: segments, each read once; small ones together, in processes where there is much to do."""
+"""check: reads each segment once; small ones together, large amounts in several processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kfmt_cli.disk.tree import Folder, inputs_in, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.sharing.processes import at_once, map_processes, worth
 
-# Fewer logs of this size than processes are read by the first one, with all cores on each of them.
+# If fewer logs than processes are this large, the main process reads them, each on all cores.
 LARGE = 64 << 20
 
 Outcome = CheckedSegment | InputError | None
@@ -29,12 +29,12 @@ class SegmentGroup:
     """Segments that belong together."""
 
     folder: Folder | None
-    """The directory that they were found in, if one was."""
+    """Their directory; None for a single file."""
     segments: list[Segment] = field(default_factory=list)
 
 
 def segments_in(folder: Folder) -> list[Segment]:
-    """The segments of a directory that a broker uses, and logs of other kinds, by their names."""
+    """The segments that a broker uses and other kinds of log in a directory, sorted by name."""
     found = list(folder.used_segments)
     others = (file for file in inputs_in([folder], LOGS) if file.kind is not LOG)
     found += (Segment(other, wanted=frozenset()) for other in others)
@@ -46,7 +46,7 @@ def _name(segment: Segment) -> str:
 
 
 class SegmentsRead:
-    """The segments of a call, in their order. total: bytes of their logs."""
+    """Reads segments in order. total: bytes of their logs."""
 
     def __init__(self, groups: list[SegmentGroup], checker: SegmentChecker, jobs: int) -> None:
         segments = [segment for group in groups for segment in group.segments]
@@ -59,8 +59,8 @@ class SegmentsRead:
         self._keeps_large = sum(size >= LARGE for size in sizes) < self._jobs
 
     def outcomes(self) -> Iterator[Outcome]:
-        """What came of each segment, or why it cannot be read; None for one that is to be read by
-        this process, so that what is found in it is told as it is found."""
+        """The result of each segment or the error that prevents reading it; None for one that
+        the caller must read itself, so that findings appear as they are made."""
         units, jobs = self._units, self._jobs
         apart = jobs > 1 and len(units) > 1
         checker = self._checker
@@ -75,13 +75,14 @@ class SegmentsRead:
 
 
 def _size_in_pack(sized: Sized) -> int | None:
-    """The bytes of a segment that can be checked together with others; None for any other."""
+    """Size of a segment that can be checked together with others; otherwise None."""
     segment, size = sized
     return size if segment.log is not None and segment.log.kind is LOG else None
 
 
 def check_unit(unit: list[Sized], checker: SegmentChecker, most: int) -> list[Outcome]:
-    """Check some segments; None for one that is alone and has `most` bytes or more."""
+    """Check some segments; None for one with too many findings or, if alone, no log or a log of
+    `most` bytes or more."""
     if len(unit) == 1:
         segment, size = unit[0]
         is_left = segment.log is None or size >= most

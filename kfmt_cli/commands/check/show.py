@@ -1,4 +1,4 @@
-"""check: what was found, and then whether a broker starts, what is lost, and what to do."""
+"""check: shows the findings, then whether a broker starts, what is lost and what to do."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _COLUMNS: tuple[LineColumn[CheckedDirectory], ...] = (
 
 
 class Outlook(Protocol):
-    """What is known of brokers: the next start of each log directory, and the lines of each
-    meta.properties that is missing, by the directory's path."""
+    """Next start of each log directory, and the lines of each missing meta.properties with the
+    path of its directory."""
 
     nexts: list[Next]
     missing: list[tuple[str, list[str]]]
@@ -59,7 +59,7 @@ class Outlook(Protocol):
 def show(
     run: Run, reports: list[CheckedDirectory], starts: list[Start], found: Outlook
 ) -> ExitCode:
-    """Show everything that was found; the exit code."""
+    """Show all findings and predictions; returns the exit code."""
     listed = sorted((report for report in reports if not report.is_empty), key=_rank)
     sink = run.sink
     if sink.only_findings:
@@ -103,7 +103,7 @@ def _show_people(
     found: Outlook,
     steps: list[NextStep],
 ) -> ExitCode:
-    """The findings by kind, the directories that somebody should look at, and the answers."""
+    """Show the findings by kind, the directories that need attention, and the answers."""
     sink, theme = run.sink, run.sink.out.theme
     _find(run, listed)
     sink.end_findings()
@@ -132,7 +132,7 @@ def _show_people(
 
 
 def _answers(starts: list[Start], found: Outlook, steps: list[NextStep], theme: Theme) -> list[str]:
-    """Whether a broker starts, what is lost, and what to do, line by line."""
+    """Lines that say whether a broker starts, what is lost and what to do."""
     lines = [*next_start_lines(found.nexts, starts, theme), *lost_lines(starts, theme)]
     of_steps = [(step.command, step.joint, step.price) for step in steps]
     return lines + list(step_lines(of_steps, theme))
@@ -141,7 +141,7 @@ def _answers(starts: list[Start], found: Outlook, steps: list[NextStep], theme: 
 def _steps(
     listed: list[CheckedDirectory], starts: list[Start], found: Outlook
 ) -> Iterator[NextStep]:
-    """What to do next."""
+    """All next steps, those that let a broker start first."""
     down = {start.file for start in starts if not start.starts}
     yield from (identify(path, lines) for path, lines in found.missing)
     yield from (step for report in listed for step in out_of_the_way(report, down))
@@ -149,10 +149,10 @@ def _steps(
 
 
 def _find(run: Run, listed: list[CheckedDirectory], *, with_outcome: bool = True) -> None:
-    """What is wrong in each directory.
+    """Show the findings of each directory.
 
-    with_outcome: findings say what a start makes of their partition, in place of what it does as a
-    rule.
+    with_outcome: findings state the predicted effect of a start on their partition instead of the
+    general one.
     """
     for report in listed:
         for finding in report.findings:
@@ -174,7 +174,7 @@ def _row(report: CheckedDirectory) -> dict[str, object]:
 
 
 def _with_outcome(finding: Finding, report: CheckedDirectory) -> Finding:
-    """A finding with what a start does with this partition."""
+    """A finding with the predicted effect of a start on this partition."""
     crash, clean = report.after(CRASH), report.after(CLEAN)
     code = finding.code
     if (

@@ -1,4 +1,4 @@
-"""check: what a broker would make of each partition, after a crash and after a clean shutdown."""
+"""check: predicts the start of each partition, after a crash and after a clean shutdown."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from kfmt_cli.disk.tree import Folder, is_segment
 from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.topics import CLUSTER_METADATA
 
-# The versions of brokers that were seen to do what is foretold.
+# Broker versions that were observed to behave as predicted.
 OBSERVED_ON = ("3.9.1",)
 
 
 @dataclass(slots=True)
 class PartitionFacts:
-    """What is known of a partition when its logs have been checked."""
+    """Facts about a partition, known once its logs are checked."""
 
     folder: Folder
     shown: str
     extents: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """The first offset and the end of each log by its base offset, of what is undamaged."""
+    """First offset and end offset of the undamaged part of each log, by base offset."""
     findings: list[Finding] = field(default_factory=list)
-    """About its files."""
+    """Findings about its files."""
     has_transactions: bool = False
 
 
 def starts_of(facts: PartitionFacts, directory: LogDirectory, interval: int) -> Iterator[Start]:
-    """The two starts on a partition; raises InputError."""
+    """The predicted starts of a partition, after a crash and clean; raises InputError."""
     folder = replace(facts.folder, prefix=f"{facts.shown}/")
     name = folder.path.rstrip("/").rpartition("/")[2]
     topic, number = place_of(name)
@@ -55,7 +55,7 @@ def starts_of(facts: PartitionFacts, directory: LogDirectory, interval: int) -> 
         odd = _odd(facts) if odd is None else odd
         found = KnownLogs(
             folder,
-            # The metadata log is recovered whatever the marker says.
+            # The metadata log is always recovered, even with a marker.
             is_clean=after == CLEAN and not of_quorum,
             recovery_point=0 if of_quorum else point,
             log_start=log_start,
@@ -70,7 +70,7 @@ def starts_of(facts: PartitionFacts, directory: LogDirectory, interval: int) -> 
 
 
 def _plain_end(facts: PartitionFacts, log_start: int) -> int | None:
-    """The log end of a partition in which nothing at all is odd; None for any other."""
+    """Log end offset of a partition with nothing unusual; otherwise None."""
     logs = [log for log in facts.folder.logs if is_segment(log)]
     if facts.findings or not logs or mark_of(facts.folder.path) or facts.folder.folders:
         return None
@@ -81,14 +81,14 @@ def _plain_end(facts: PartitionFacts, log_start: int) -> int | None:
 
 
 def _is_ordinary(name: str) -> bool:
-    """Whether a file is one that a start has no questions about."""
+    """Whether a start handles a file by its ordinary rules."""
     kind, base_offset, transient = kind_of(name)
     of_segment = kind.level is Level.SEGMENT and kind is not KRAFT_SNAPSHOT
     return not transient and (base_offset is not None or not of_segment)
 
 
 def _sound(facts: PartitionFacts) -> Mapping[int, tuple[int, int]]:
-    """The extents of the logs in which nothing is wrong."""
+    """The extents of the logs without findings above a note."""
     wrong = {
         finding.file for finding in facts.findings if finding.code.severity is not Severity.NOTE
     }
@@ -97,7 +97,7 @@ def _sound(facts: PartitionFacts) -> Mapping[int, tuple[int, int]]:
 
 
 def _odd(facts: PartitionFacts) -> dict[int, frozenset[int]]:
-    """The places of a partition's logs about which there are findings, by log."""
+    """Positions of the findings in a partition's logs, by base offset."""
     bases = {log.name: log.base_offset or 0 for log in facts.folder.logs}
     odd: dict[int, set[int]] = {}
     for finding in facts.findings:
@@ -107,7 +107,7 @@ def _odd(facts: PartitionFacts) -> dict[int, frozenset[int]]:
 
 
 def _trusted(facts: PartitionFacts) -> frozenset[int]:
-    """The base offsets of segments whose offset index is there, and right."""
+    """Base offsets of segments that have an intact offset index."""
     wrong = {
         finding.file for finding in facts.findings if finding.code.severity is not Severity.NOTE
     }
@@ -120,7 +120,7 @@ def _trusted(facts: PartitionFacts) -> frozenset[int]:
 
 
 def start_row(start: Start) -> dict[str, object]:
-    """A start as the JSON contract has it, without its type."""
+    """A start as an object of the JSON contract, without its type."""
     return {
         "file": start.file,
         "after": start.after,
