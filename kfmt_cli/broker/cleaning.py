@@ -105,7 +105,7 @@ def fill(map_: OffsetMap, run: Block, records: Records, discarded: BoolArray, st
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The inputs of a cleaning's decisions."""
+    """What decides which records one cleaning keeps."""
 
     map: OffsetMap
     now: int

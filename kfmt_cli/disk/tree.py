@@ -45,7 +45,7 @@ def is_segment(file: Input) -> bool:
 
 
 def _is_stored(name: str) -> bool:
-    """Whether a file has a tiered storage name for a log."""
+    """Whether the name is that of a log in tiered storage."""
     return name.endswith(".log") and STORED_STEM.match(name.removesuffix(".log")) is not None
 
 

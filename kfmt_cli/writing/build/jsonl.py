@@ -151,7 +151,7 @@ class FileLine(Remark, tag="file"):
 
 
 class SummaryLine(Remark, tag="summary"):
-    """The last line of checking commands."""
+    """The summary that ends the output of checking commands."""
 
 
 Line = Record | Batch | Remark
