@@ -226,7 +226,7 @@ def test_a_directory_names_what_is_wrong_in_it(tmp_path: Path) -> None:
     lines = [str(line) for line in home_lines(top, known, ())]
     assert lines[2] == " ✗ 8 partitions of 9 with errors (8 of 9 checked)"
     busy = [str(line) for line in home_lines(top, known, [nodes[0].path])]
-    assert busy[2] == " being checked: 8 of 9 partitions …"
+    assert busy[2] == " checking: 8 of 9 partitions …"
 
 
 def test_producers_are_shown_of_each_partition(monkeypatch: pytest.MonkeyPatch) -> None:
