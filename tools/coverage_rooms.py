@@ -1,6 +1,6 @@
 """What the tests execute of each room, from coverage's JSON; exit code 1 below a room's floor.
 
-    python -m tools.line_map --json coverage.json
+    pytest --cov=kfmt_cli --cov-report=json:coverage.json
     python -m tools.coverage_rooms coverage.json
 
 Compiled modules are left out, as coverage does not see them run.
@@ -9,6 +9,7 @@ Compiled modules are left out, as coverage does not see them run.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections import Counter
 from pathlib import Path
@@ -16,29 +17,29 @@ from typing import Any
 
 from tools.lint import LEVEL, PACKAGE, ROOT
 
-# Percent of the lines that the tests of `tools.line_map` must execute: two points below what they
-# did when this was measured.
+# Percent of the lines that the default tests must execute: two points below what they did when this
+# was measured, with Java and Chromium.
 FLOORS = {
     "errors": 98.0,
     "findings": 97.5,
-    "core": 91.8,
+    "core": 91.7,
     "formats": 98.0,
     "rows": 97.1,
-    "topics": 93.4,
-    "disk": 94.6,
-    "log": 95.1,
-    "broker": 90.6,
+    "topics": 92.4,
+    "disk": 94.4,
+    "log": 95.0,
+    "broker": 91.3,
     "checks": 96.8,
-    "render": 96.2,
-    "sharing": 95.1,
-    "writing": 95.5,
-    "arrow": 91.3,
-    "commands": 93.6,
-    "spark": 72.2,
-    "browse": 94.3,
-    "cli": 92.2,
+    "render": 96.0,
+    "sharing": 94.9,
+    "writing": 91.6,
+    "arrow": 89.3,
+    "commands": 91.1,
+    "spark": 83.3,
+    "browse": 93.8,
+    "cli": 91.5,
     "__init__": 98.0,
-    "__main__": 83.0,
+    "__main__": 69.6,
 }
 
 
@@ -80,7 +81,8 @@ def main() -> None:
     """Print the table."""
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
-    lines, good = table(lines_by_room(json.loads(Path(sys.argv[1]).read_text())), FLOORS)
+    floors = FLOORS if shutil.which("java") else FLOORS | {"spark": 0.0}
+    lines, good = table(lines_by_room(json.loads(Path(sys.argv[1]).read_text())), floors)
     print(*lines, sep="\n")
     raise SystemExit(not good)
 
