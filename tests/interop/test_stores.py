@@ -248,7 +248,7 @@ def test_what_is_not_there_is_one_line(store: RealStore, local: Path) -> None:
     one_line(kfmt("dump", url, **store.env), f"{url}: No such file or directory")
     if isinstance(store, S3Proxy):
         done = kfmt("dump", "s3://no-such-bucket/x", **store.env)
-        one_line(done, "s3://no-such-bucket/x: there is no no-such-bucket")
+        one_line(done, "s3://no-such-bucket/x: no-such-bucket does not exist")
 
 
 MUCH = 1 << 15  # bytes, of the twice as many that a pipe holds
