@@ -90,8 +90,6 @@ def check(
     for name in (*only, *ignore):
         if name not in known:
             raise UsageError(f"no finding named {name!r}; run kfmt explain to list all")
-    if throttle is not None:
-        PACE.limit(int(throttle * 1_000_000))
     run = replace(common, strict=fail_on == "warning").run(CHECK_RESULT, finds=True)
     task = CheckPaths(
         run,
@@ -101,4 +99,5 @@ def check(
         common.max_findings,
         of_codes(only, ignore),
     )
-    return task.paths(paths)
+    with PACE.limited(None if throttle is None else int(throttle * 1_000_000)):
+        return task.paths(paths)

@@ -30,9 +30,14 @@ class Pace:
         finally:
             self._tell = before
 
-    def limit(self, rate: int | None) -> None:
-        """Set the rate, counting from now."""
-        self.rate, self._read, self._since = rate, 0, time.monotonic()
+    @contextmanager
+    def limited(self, rate: int | None) -> Iterator[None]:
+        """In this context, read at this rate."""
+        before, self.rate, self._read, self._since = self.rate, rate, 0, time.monotonic()
+        try:
+            yield
+        finally:
+            self.rate = before
 
     def spent(self, n_bytes: int) -> None:
         """Report bytes read, and wait until the rate allows them."""

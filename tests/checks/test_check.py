@@ -18,6 +18,7 @@ import pytest
 import kfmt_cli
 from kfmt_cli.checks.registry import every_code
 from kfmt_cli.commands.check import command
+from kfmt_cli.core.throttle import PACE
 from kfmt_cli.disk.kinds.kind import Input
 from tests.support.broken_partitions import ORDERS, sample
 from tests.support.matrix import Damage, matrix, partition
@@ -201,6 +202,7 @@ def test_a_slow_check_finds_the_same(tmp_path: Path) -> None:
     damaged(tmp_path, "crc-mismatch")
     whole = kfmt("check", tmp_path, "--json")
     assert kfmt("check", tmp_path, "--json", "--throttle", "50").out == whole.out
+    assert PACE.rate is None  # the limit was that run's
 
 
 def test_one_file(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ PIPE_HOLDS = 1 << 16  # bytes that are in a pipe before anybody reads
 _KNOWN_OF_PATHS: tuple[Callable[[], object], ...] = (
     *(known.clear for known in (tree.UNPACKED, tree.UNPACKED_FILES, tree.TROUBLES)),
     *(known.clear for known in (elsewhere.OPENERS, elsewhere.FILES, made._TIERED)),
-    *(known.clear for known in (remote._FOLDERS, remote._KEPT)),
+    *(known.clear for known in (remote._FOLDERS, remote._KEPT, small_objects._FAILED)),
     *(known.cache_clear for known in (names._real_place, names.place_of, names.parsed_place)),
     segment._real_folder.cache_clear,
     repository.repository_root.cache_clear,
