@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from kfmt_cli.broker.start.brokers import Next
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
@@ -113,17 +114,29 @@ def lost_lines(starts: Sequence[Start], theme: Theme) -> Iterator[str]:
             yield f"{LABELS[kind]}: {', '.join(said)}"
 
 
-def step_lines(steps: Sequence[tuple[str, str, str]], theme: Theme) -> Iterator[str]:
+class Step(Protocol):
+    """A command and its cost; joint: the command for all partitions that need it."""
+
+    @property
+    def command(self) -> str: ...
+    @property
+    def price(self) -> str: ...
+    @property
+    def joint(self) -> str: ...
+    @property
+    def joint_price(self) -> str: ...
+
+
+def step_lines(steps: Sequence[Step], theme: Theme) -> Iterator[str]:
     """Next steps: commands with their cost. Commands that share one for all partitions are replaced
     by it."""
-    joint = Counter(step[1] for step in steps if step[1])
+    joint = Counter(step.joint for step in steps if step.joint)
     found: dict[str, str] = {}
-    for command, of_all, price in steps:
-        number = joint[of_all] if of_all else 1
-        if number > 1:
-            found[of_all] = f"covers these {number} partitions, and any others in the directory"
-        else:
-            found[command] = price
+    for step in steps:
+        is_joint = joint[step.joint] > 1
+        found[step.joint if is_joint else step.command] = (
+            step.joint_price if is_joint else step.price
+        )
     if found:
         yield theme.paint("bold", NEXT_STEPS)
     for command, price in list(found.items())[:MOST_LINES]:

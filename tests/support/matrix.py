@@ -212,8 +212,8 @@ MORE = [
     ),
     Damage(
         "checkpoint-above-end",
-        "recovery point 9000",
-        _beside("recovery-point-offset-checkpoint", _point(9000)),
+        "the cleaner at 9000",
+        _beside("cleaner-offset-checkpoint", _point(9000)),
     ),
     Damage(
         "checkpoint-without-partition",

@@ -75,6 +75,17 @@ def _number(file: Input, text: str, bits: int) -> int:
     return number
 
 
+def epochs_of(file: Input) -> list[tuple[int, int]]:
+    """The epochs of a leader-epoch-checkpoint, each with its start offset.
+
+    Raises CheckpointError, InputError, and NumberError also for a negative number.
+    """
+    rows = [(int(epoch), int(start)) for epoch, start in entries_of(file, EPOCH_TYPES)]
+    if any(number < 0 for row in rows for number in row):
+        raise NumberError(f"{file.name}: negative epoch or offset")
+    return rows
+
+
 def offsets_of(file: Input) -> dict[tuple[str, int], int]:
     """The offset of each partition in a log directory's checkpoint.
 
