@@ -21,6 +21,7 @@ from kfmt_cli.cli.options import (
     paths,
     report_format,
     shows_notes,
+    strict,
     wide,
 )
 from kfmt_cli.errors import UsageError
@@ -56,7 +57,7 @@ def _of_codes(option: str, help_: str) -> Callable[[F], F]:
 @index_interval("The broker's setting; recovery rebuilds indexes with it.")
 @common(
     *(lists_all, shows_notes, wide, report_format, color),
-    *(max_findings, jobs, max_decompressed),
+    *(strict, max_findings, jobs, max_decompressed),
 )
 def check(
     paths: tuple[str, ...],
@@ -90,7 +91,9 @@ def check(
     for name in (*only, *ignore):
         if name not in known:
             raise UsageError(f"no finding named {name!r}; run kfmt explain to list all")
-    run = replace(common, strict=fail_on == "warning").run(CHECK_RESULT, finds=True)
+    run = replace(common, strict=common.strict or fail_on == "warning").run(
+        CHECK_RESULT, finds=True
+    )
     task = CheckPaths(
         run,
         common.jobs if throttle is None else 1,

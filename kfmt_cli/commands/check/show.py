@@ -87,7 +87,7 @@ def show(
         row["next_start"] = row.pop("after")
         row["observed_on"] = list(OBSERVED_ON)
         sink.document(LOG_DIRECTORY, row, ())
-    for line in _answers(starts, found, steps, PLAIN):
+    for line in _answers(starts, found, steps, PLAIN, run.summary.unread):
         sink.answer(line)
     return run.end()
 
@@ -122,7 +122,7 @@ def _show_people(
     if ignored := sum(len(report.all) for report in listed) - told:
         words = f"{count(ignored, 'finding')} hidden by --only or --ignore"
         sink.remark(f"{words}, but included in the start prediction")
-    answers = _answers(starts, found, steps, theme)
+    answers = _answers(starts, found, steps, theme, run.summary.unread)
     if len(answers) == 1 and not bad:
         run.summary.answer = answers.pop()
     exit_code = run.end()
@@ -131,9 +131,11 @@ def _show_people(
     return exit_code
 
 
-def _answers(starts: list[Start], found: Outlook, steps: list[NextStep], theme: Theme) -> list[str]:
+def _answers(
+    starts: list[Start], found: Outlook, steps: list[NextStep], theme: Theme, unread: int
+) -> list[str]:
     """Lines that say whether a broker starts, what is lost and what to do."""
-    lines = [*next_start_lines(found.nexts, starts, theme), *lost_lines(starts, theme)]
+    lines = [*next_start_lines(found.nexts, starts, theme, unread), *lost_lines(starts, theme)]
     of_steps = [(step.command, step.joint, step.price) for step in steps]
     return lines + list(step_lines(of_steps, theme))
 
