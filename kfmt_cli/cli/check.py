@@ -18,7 +18,7 @@ from kfmt_cli.cli.options import (
     lists_all,
     max_decompressed,
     max_findings,
-    paths,
+    optional_paths,
     report_format,
     shows_notes,
     strict,
@@ -37,7 +37,7 @@ def _of_codes(option: str, help_: str) -> Callable[[F], F]:
 
 
 @click.command(short_help="Check everything, and predict the next broker start.")
-@paths
+@optional_paths
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning"]),
@@ -68,7 +68,8 @@ def check(
     index_interval_bytes: int,
     common: Common,
 ) -> int:
-    """Check everything about a partition, log directory or broker that can be verified offline.
+    """Check everything about a partition, log directory or broker that can be verified offline;
+    without PATH, the current directory.
 
     Checks batches and records, segments relative to each other, indexes, producer snapshots and
     transactions, leader epochs, checkpoints, names and leftover files. For each partition, predicts
@@ -103,4 +104,4 @@ def check(
         of_codes(only, ignore),
     )
     with PACE.limited(None if throttle is None else int(throttle * 1_000_000)):
-        return task.paths(paths)
+        return task.paths(paths or (".",))

@@ -347,9 +347,10 @@ def _is_of_kafka(folder: Folder) -> bool:
 
 
 def _named(path: str) -> str:
-    """A normalised path that ends with a name, not with . or .."""
-    dots = path.rpartition(os.sep)[2] in (os.curdir, os.pardir)
-    return os.path.abspath(path) if dots else str(Path(path))  # noqa: PTH100 (links stay)
+    """A normalised path that does not end with .., whose parent a path does not show."""
+    if path.rpartition(os.sep)[2] == os.pardir:
+        return os.path.abspath(path)  # noqa: PTH100 (links stay)
+    return str(Path(path))
 
 
 def of_codes(only: tuple[str, ...], ignore: tuple[str, ...]) -> Callable[[str], bool]:
