@@ -468,3 +468,32 @@ def test_the_current_directory_is_checked_by_relative_paths(
         for given, at in ((paths, tmp_path / "broker"), (("broker",), tmp_path))
     ]
     assert names[0] == names[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "recovery-point-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "meta.properties",
+        ".kafka_cleanshutdown",
+        "orders-0/leader-epoch-checkpoint",
+        "orders-0/partition.metadata",
+    ],
+)
+def test_a_zeroed_file_is_one_line(name: str, tmp_path: Path) -> None:
+    shutil.copytree(ORDERS, tmp_path / "orders-0")
+    shutil.copy(ORDERS.parent / "meta.properties", tmp_path)
+    (tmp_path / name).write_bytes(bytes(448))
+    done = kfmt("check", tmp_path, "--json")
+    about = [row for row in done.of("finding") if row["file"] == str(tmp_path / name)]
+    malformed = [row for row in about if row["code"].endswith("-malformed")]
+    assert len(malformed) == 1
+    for options in ((), ("--notes",), ("--format", "github"), ("--json",)):
+        out = kfmt("check", tmp_path, *options).out
+        assert "x00" not in out
+        assert "u0000" not in out
+        assert "\0" not in out
+    if name.endswith("checkpoint"):
+        words = "448 zero bytes instead of a version, as a power loss leaves them"
+        assert malformed[0]["message"] == words

@@ -135,7 +135,7 @@ def _listed_at(path: Path) -> LogDirectory:
 
 def quorum_troubles(folder: Folder) -> list[tuple[str, str]]:
     """The files that prevent a start in the directory of the metadata log, with the reasons."""
-    if not folder.path.rpartition("/")[2].startswith(CLUSTER_METADATA):
+    if not Path(folder.path).absolute().name.startswith(CLUSTER_METADATA):
         return []
     return list(_wrong(folder, QUORUM_STATE.names, QUORUM_STATE.read))
 

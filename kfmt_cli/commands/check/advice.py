@@ -50,7 +50,7 @@ def next_steps(report: CheckedDirectory) -> Iterator[NextStep]:
         return  # nothing is changed in an archive
     is_worse = clean is not None and (clean.lost or clean.unreachable or not clean.starts)
     is_worse = is_worse and clean is not None and clean.becomes is None
-    of_metadata = Path(report.path).name.startswith(CLUSTER_METADATA)
+    of_metadata = Path(report.path).absolute().name.startswith(CLUSTER_METADATA)
     is_better = crash is not None and crash.starts and crash.becomes is None
     if is_worse and is_better and report.marker is not None and not (of_metadata or report.lost):
         n_lost = 0 if crash is None else size_of_ranges(crash.lost)
