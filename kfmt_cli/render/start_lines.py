@@ -9,7 +9,7 @@ from dataclasses import replace
 from kfmt_cli.broker.start.brokers import Next
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
 from kfmt_cli.broker.start.ranges import Ranges, size_of_ranges
-from kfmt_cli.render.style import Theme, count, grouped, safe
+from kfmt_cli.render.style import Theme, count, fitted, grouped, safe
 
 _BECOMES = {
     STRAY: "the broker renames the directory to -stray and does not serve it",
@@ -115,7 +115,9 @@ def lost_lines(starts: Sequence[Start], theme: Theme) -> Iterator[str]:
             yield f"{LABELS[kind]}: {', '.join(said)}"
 
 
-def step_lines(steps: Sequence[tuple[str, str, str]], theme: Theme) -> Iterator[str]:
+def step_lines(
+    steps: Sequence[tuple[str, str, str]], theme: Theme, width: int | None = None
+) -> Iterator[str]:
     """Next steps: commands with their cost. Commands that share one for all partitions are replaced
     by it."""
     joint = Counter(step[1] for step in steps if step[1])
@@ -129,7 +131,10 @@ def step_lines(steps: Sequence[tuple[str, str, str]], theme: Theme) -> Iterator[
     if found:
         yield theme.paint("bold", NEXT_STEPS)
     for command, price in list(found.items())[:MOST_LINES]:
-        yield f"  {command}   {price}"
+        line = f"  {command}   {price}"
+        if width is not None and len(line) > width:
+            line = f"  {command}\n{fitted(f'      {price}', width)}"
+        yield line
     if len(found) > MOST_LINES:
         yield f"  … and {count(len(found) - MOST_LINES, 'more step')}; --json lists all"
 

@@ -21,7 +21,7 @@ from kfmt_cli.render.start_lines import (
     start_words,
     step_lines,
 )
-from kfmt_cli.render.style import PLAIN, Theme, count, grouped
+from kfmt_cli.render.style import PLAIN, Theme, count, fitted, grouped
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 from kfmt_cli.rows.documents import BROKER_START, LOG_DIRECTORY, NEXT_STEP, PARTITION
 from kfmt_cli.rows.result import Result
@@ -109,9 +109,9 @@ def _show_people(
     sink.end_findings()
     bad = [report for report in listed if report.is_bad]
     healthy = [report for report in listed if not report.is_bad]
+    width = None if sink.look.wide else sink.out.width
     shown = [*(healthy if sink.look.lists_all else ()), *reversed(bad)]
     if shown:
-        width = None if sink.look.wide else sink.out.width
         named = [(report.shown, report) for report in shown]
         table = LineTable("directory", named, _COLUMNS, theme, width)
         sink.put(table.heading() + "".join(table.line(name, report) for name, report in named))
@@ -122,22 +122,28 @@ def _show_people(
     if ignored := sum(len(report.all) for report in listed) - told:
         words = f"{count(ignored, 'finding')} hidden by --only or --ignore"
         sink.remark(f"{words}, but included in the start prediction")
-    answers = _answers(starts, found, steps, theme, run.summary.unread)
+    answers = _answers(starts, found, steps, theme, run.summary.unread, width)
     if len(answers) == 1 and not bad:
         run.summary.answer = answers.pop()
     exit_code = run.end()
-    sink.put("".join(f"{line}\n" for line in answers))
+    for line in answers:  # a command stays whole
+        sink.put(f"{line if line.startswith(' ') else fitted(line, width)}\n")
     sink.flush()
     return exit_code
 
 
 def _answers(
-    starts: list[Start], found: Outlook, steps: list[NextStep], theme: Theme, unread: int
+    starts: list[Start],
+    found: Outlook,
+    steps: list[NextStep],
+    theme: Theme,
+    unread: int,
+    width: int | None = None,
 ) -> list[str]:
     """Lines that say whether a broker starts, what is lost and what to do."""
     lines = [*next_start_lines(found.nexts, starts, theme, unread), *lost_lines(starts, theme)]
     of_steps = [(step.command, step.joint, step.price) for step in steps]
-    return lines + list(step_lines(of_steps, theme))
+    return lines + list(step_lines(of_steps, theme, width))
 
 
 def _steps(
