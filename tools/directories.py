@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.broker import SERVER, BrokerError, free_ports
+from tools.broker import DEFAULTS, SERVER, BrokerError, free_ports
 from tools.kafka import VERSION
 from tools.observe import TRIES, Files, run_starts
 
@@ -37,16 +37,25 @@ class Seen:
 
 
 def run_on(
-    topics: Mapping[str, Files], to: Path, *, is_double: bool = False, version: str = VERSION
+    topics: Mapping[str, Files],
+    to: Path,
+    *,
+    is_double: bool = False,
+    has_snapshot: bool = False,
+    version: str = VERSION,
 ) -> None:
-    """Let a broker run on partitions of these topics and stop: log directories `one` and `two`."""
+    """Let a broker run on partitions of these topics and stop: log directories `one` and `two`.
+
+    has_snapshot: the metadata log has a snapshot besides that of offset 0.
+    """
     one = to / "one"
     for topic, files in topics.items():
         (one / f"{topic}-0").mkdir(parents=True)
         for name, content in files.items():
             (one / f"{topic}-0" / name).write_bytes(content)
     settings: dict[str, dict[str, str]] = {topic: {} for topic in topics}
-    [outcome] = _run([(to, {"topics": settings, "as_is": False}, topics)], version)
+    often = {"metadata.log.max.record.bytes.between.snapshots": "1"} if has_snapshot else {}
+    [outcome] = _run([(to, {"topics": settings, "as_is": False}, topics)], version, often)
     if not outcome["up"]:
         raise BrokerError("\n".join(outcome["errors"]))
     if is_double:
@@ -101,7 +110,9 @@ def _strays(folder: Path) -> set[str]:
 
 
 def _run(
-    plans: Sequence[tuple[Path, dict[str, Any], Sequence[str] | Mapping[str, Any]]], version: str
+    plans: Sequence[tuple[Path, dict[str, Any], Sequence[str] | Mapping[str, Any]]],
+    version: str,
+    settings: Mapping[str, str] = DEFAULTS,
 ) -> list[dict[str, Any]]:
     ports = free_ports(2 * len(plans))
     starts = []
@@ -117,7 +128,8 @@ def _run(
         }
         probe: dict[str, Any] = {"isolations": ["read_uncommitted"], "seeks": [], "times": []}
         probes = dict.fromkeys(topics, probe)
-        starts.append({**plan, "server": {**SERVER, **server}, "pause": 0, "probes": probes})
+        whole = {**SERVER, **server, **settings}
+        starts.append({**plan, "server": whole, "pause": 0, "probes": probes})
     return run_starts(starts, version)
 
 

@@ -112,6 +112,13 @@ def test_a_small_file_is_one_row(file: Path, expected: dict[str, object]) -> Non
         ("partition.metadata", b"version 0\n", "partition-metadata-malformed", 0),
         ("quorum-state", b'{"leaderId":1,', "quorum-state-malformed", 14),
         ("quorum-state", b"[1]", "quorum-state-malformed", 0),
+        (
+            "quorum-state",
+            b'{"data_version":7,"leaderEpoch":1}',
+            "quorum-state-malformed",
+            0,
+        ),
+        ("meta.properties", b"version=1\rnode.id=1\ra=\\u12\r", "meta-properties-malformed", 20),
         (".kafka_cleanshutdown", b"\xff{}", "clean-shutdown-malformed", 0),
     ],
 )
@@ -126,7 +133,8 @@ def test_what_a_small_file_should_not_say_is_a_finding(
 
 
 def test_names_that_are_not_known_are_shown(tmp_path: Path) -> None:
-    (tmp_path / "meta.properties").write_text("version=1\nnode.id=3\nmade.up=ü \\u00e9\\\n  x\n")
+    text = "version=1\nnode.id=3\nmade.up=ü \\u00e9\\\n  x\n"
+    (tmp_path / "meta.properties").write_text(text, encoding="iso-8859-1")
     (row,) = kfmt("dump", tmp_path / "meta.properties", "--json").rows
     assert row["other"] == {"made.up": "ü éx"}
 
@@ -142,7 +150,8 @@ def test_java_properties_are_read_as_java_does() -> None:
 def test_no_text_hides_what_follows_it(text: str) -> None:
     front = f"{text}\n\n"  # the first end of a line may be continued
     end = len(front.encode())
-    found = list(java_properties(f"{front}last=1", lambda *_: None))
+    of_bytes = text.encode().decode("iso-8859-1")
+    found = list(java_properties(f"{of_bytes}\n\nlast=1", lambda *_: None))
     assert found[-1] == (end, "last", "1")
     malformed: list[int] = []
     found = list(colon_lines(f"{front}last: 1", lambda at, _: malformed.append(at)))

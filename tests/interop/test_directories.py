@@ -10,7 +10,7 @@ import pytest
 
 from kfmt_cli.disk.usage import BECOMES
 from tests.support.broken_partitions import ORDERS, sample
-from tests.support.directory_cases import STRAY, Case, cases
+from tests.support.directory_cases import MARKER, STRAY, Case, cases
 from tests.support.retention_cases import NOW
 from tests.support.samples import Row, kfmt
 from tests.support.selected import selected, with_smoke
@@ -22,6 +22,7 @@ pytestmark = [
     pytest.mark.interop,
     pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing())),
 ]
+Base = tuple[bool, bool]  # with two log directories, with a metadata snapshot
 TOPICS = ("victim", "bystander")
 # What else decides than the directories that are there.
 NOT_FORETOLD = {
@@ -33,14 +34,19 @@ NOT_FORETOLD = {
 @pytest.fixture(scope="module")
 def bases(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Mapping[bool, Path]:
-    """What a broker has left with one log directory, and with two."""
+) -> Mapping[Base, Path]:
+    """What a broker has left with one log directory, with two, and with a metadata snapshot."""
     found = {}
-    for is_double in sorted({CASES[str(name)].is_double for name in selected(request, "name")}):
-        found[is_double] = tmp_path_factory.mktemp("double" if is_double else "single")
+    for base in sorted({_base(CASES[str(name)]) for name in selected(request, "name")}):
+        is_double, has_snapshot = base
+        found[base] = tmp_path_factory.mktemp("base")
         topics = {topic: dict(sample(ORDERS)) for topic in TOPICS}
-        run_on(topics, found[is_double], is_double=is_double)
+        run_on(topics, found[base], is_double=is_double, has_snapshot=has_snapshot)
     return found
+
+
+def _base(case: Case) -> Base:
+    return case.is_double, case.has_snapshot
 
 
 def told(case: Case, base: Path, folder: Path) -> list[Row]:
@@ -61,6 +67,11 @@ def difference(rows: list[Row], seen: Seen) -> list[str]:
         reasons = [following["reason"] for following in nexts.values()]
         return [f"said up: {up} {reasons}, seen up: {seen.up} {seen.errors[:1]}"]
     found = []
+    for name, row in () if up else nexts.items():
+        is_kept = MARKER in seen.left[name]
+        was_clean = row["next_start"] == "clean-shutdown" and not row["starts"]
+        if was_clean and (row["retry"] == "clean-shutdown") != is_kept:
+            found.append(f"said next {row['retry']}, marker kept: {is_kept}")
     for topic in TOPICS if up else ():
         for row in rows:
             folder, _, name = row.get("file", "").rpartition("/")
@@ -122,12 +133,12 @@ SMOKE = ["nothing", "a crash", "no meta.properties", "only stray"]
 
 
 @pytest.fixture(scope="module")
-def seen(request: pytest.FixtureRequest, bases: Mapping[bool, Path]) -> dict[str, Seen]:
+def seen(request: pytest.FixtureRequest, bases: Mapping[Base, Path]) -> dict[str, Seen]:
     """What was seen of each selected case."""
     names = [str(name) for name in selected(request, "name")]
     found: dict[str, Seen] = {}
-    for is_double, base in bases.items():
-        its = [name for name in names if CASES[name].is_double is is_double]
+    for kind, base in bases.items():
+        its = [name for name in names if _base(CASES[name]) == kind]
         changes = [CASES[name].change for name in its]
         found |= zip(its, start_all(base, changes, TOPICS), strict=True)
     return found
@@ -135,8 +146,8 @@ def seen(request: pytest.FixtureRequest, bases: Mapping[bool, Path]) -> dict[str
 
 @pytest.mark.parametrize("name", with_smoke(list(CASES), SMOKE, pytest.mark.brokers))
 def test_a_broker_does_with_its_directories_what_check_said(
-    name: str, seen: dict[str, Seen], bases: Mapping[bool, Path], tmp_path: Path
+    name: str, seen: dict[str, Seen], bases: Mapping[Base, Path], tmp_path: Path
 ) -> None:
     case = CASES[name]
-    rows = told(case, bases[case.is_double], tmp_path / "x")
+    rows = told(case, bases[_base(case)], tmp_path / "x")
     assert difference(rows, seen[name]) == []

@@ -142,6 +142,62 @@ def _tail(partition: _Partition, rng: random.Random) -> str:
     return f"{what} after {base}"
 
 
+def _short(partition: _Partition, rng: random.Random) -> str:
+    """A last batch that is shorter than a header, or bytes that look like one."""
+    base = partition.any_base(rng)
+    batches = partition.batches(base)
+    if not batches:
+        return ""
+    at, end = batches[-1]
+    size = rng.randrange(26, 61)
+    data = partition.files[name(base)]
+    head = data[at:end][:size].ljust(size, b"\1")
+    head = head[:8] + int32(size - 12) + head[12:16] + b"\2" + head[17:]
+    is_behind = rng.random() < 0.3
+    partition.files[name(base)] = data[: end if is_behind else at] + head
+    place = "behind" if is_behind else "in place of"
+    return f"{place} the last batch of {base} one of {size} bytes"
+
+
+def _entries(partition: _Partition, rng: random.Random) -> str:
+    """Entries of an offset index that do not increase."""
+    base = partition.any_base(rng)
+    file = name(base, ".index")
+    data = partition.files.get(file, b"")
+    entries = [data[at : at + 8] for at in range(0, len(data) // 8 * 8, 8)]
+    if len(entries) < 3:
+        return ""
+    i = rng.randrange(1, len(entries) - 1)
+    what = rng.choice(["twice", "exchanged", "offset of the one before", "0", "zeros at the end"])
+    if what == "twice":
+        entries.insert(i, entries[i])
+    elif what == "exchanged":
+        entries[i], entries[i + 1] = entries[i + 1], entries[i]
+    elif what == "0":
+        entries[i] = bytes(8)
+    elif what == "zeros at the end":
+        entries[-2:] = [bytes(8)] * 2
+    else:
+        entries[i] = entries[i - 1][:4] + entries[i][4:]
+    partition.files[file] = b"".join(entries)
+    return f"{file}: entry {i} {what}"
+
+
+def _aborted(partition: _Partition, rng: random.Random) -> str:
+    """An entry of a transaction index with a wrong field."""
+    names = sorted(file for file in partition.files if file.endswith(".txnindex"))
+    names = [file for file in names if partition.files[file]]
+    if not names:
+        return ""
+    file = rng.choice(names)
+    data = partition.files[file]
+    at = rng.randrange(len(data) // 34) * 34
+    field, width = rng.choice([(0, 2), (2, 8), (10, 8), (18, 8), (26, 8)])
+    new = rng.choice([b"\0\1" * 4, bytes(8), b"\0" * 6 + b"\x7f\0"])[:width]
+    partition.files[file] = with_bytes(data, at + field, new)
+    return f"{file}: field at {at + field} {new.hex()}"
+
+
 def _hole(partition: _Partition, rng: random.Random) -> str:
     found = _batch(partition, rng)
     if found is None:
@@ -358,6 +414,10 @@ DAMAGES: list[Damage] = [
     _index,
     _index,
     _index,
+    _short,
+    _entries,
+    _entries,
+    _aborted,
     _snapshot,
     _epochs,
     _copied,

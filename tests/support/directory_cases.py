@@ -27,6 +27,8 @@ class Case:
     change: Change
     is_double: bool = False
     """There is `two` as well."""
+    has_snapshot: bool = False
+    """The metadata log has a snapshot besides that of offset 0."""
 
 
 def cases() -> Iterator[Case]:
@@ -38,6 +40,7 @@ def cases() -> Iterator[Case]:
     yield from _files()
     yield from _folders()
     yield from _metadata_log()
+    yield from _metadata_snapshots()
     yield from _checkpoints()
     yield from _two()
 
@@ -64,6 +67,15 @@ def _edit(name: str, pattern: str, to: str) -> Change:
         changed = re.sub(pattern, to, text, flags=re.MULTILINE)
         assert changed != text
         (path / name).write_text(changed)
+
+    return change
+
+
+def _bytes(name: str, old: bytes, new: bytes) -> Change:
+    def change(path: Path) -> None:
+        data = (path / name).read_bytes()
+        assert old in data
+        (path / name).write_bytes(data.replace(old, new, 1))
 
     return change
 
@@ -122,9 +134,21 @@ def _meta() -> Iterator[Case]:
     yield Case("a reserved directory.id", _edit(of, "^directory.id=.*$", reserved))
     yield Case("a directory.id that is none", _edit(of, "^directory.id=.*$", "directory.id=x"))
     yield Case("no directory.id", _edit(of, "^directory.id=.*$", ""))
+    unknown = "directory.id=5ddddddddddddddddddddA"
+    yield Case("another directory.id", _edit(of, "^directory.id=.*$", unknown))
     yield Case("an extra key", _edit(of, "^version=", "answer=42\nversion="))
     yield Case("broker.id as well", _edit(of, "^version=", "broker.id=7\nversion="))
     yield Case("meta.properties.tmp", _write(f"{of}.tmp", "x"))
+    yield Case("a space after node.id", _edit(of, "^node.id=.*$", "node.id=1 "))
+    yield Case("a sign before node.id", _edit(of, "^node.id=.*$", "node.id=+1"))
+    yield Case("a large node.id", _edit(of, "^node.id=.*$", "node.id=4294967297"))
+    yield Case("an escaped node.id", _edit(of, "^node.id=.*$", r"node.id=\\u0031"))
+    yield Case("half an escape", _edit(of, "^node.id=.*$", r"node.id=1\nanswer=\\u12"))
+    yield Case("a space after the version", _edit(of, "^version=.*$", "version=1 "))
+    yield Case("lines that end with a return", _edit(of, "\n", "\r"))
+    yield Case("Latin-1 in meta.properties", _bytes(of, b"#", b"#\xe4"))
+    yield Case("Latin-1 in cluster.id", _bytes(of, b"cluster.id=", b"cluster.id=\xe4"))
+    yield Case("a space after directory.id", _edit(of, "^(directory.id=.*)$", r"\1 "))
 
 
 def _partition_metadata() -> Iterator[Case]:
@@ -139,11 +163,37 @@ def _partition_metadata() -> Iterator[Case]:
     yield Case("partition.metadata no id", _write(of, "version: 0\n"))
     crash = crashed(_edit(of, "^topic_id: .*", f"topic_id: {OTHER_ID}"))
     yield Case("partition.metadata another id, after a crash", crash)
+    yield Case("partition.metadata of the other topic", _copied_file(_OTHER, of))
+    yield Case("partition.metadata exchanged", _exchanged(_OTHER, of))
+    yield Case("partition directories exchanged", _exchanged("one/bystander-0", "one/victim-0"))
+    metadata = "one/__cluster_metadata-0/partition.metadata"
+    other = _edit(metadata, "^topic_id: .*", f"topic_id: {OTHER_ID}")
+    yield Case("another id of the metadata log", other)
+    yield Case("no id of the metadata log", _gone(metadata))
+    yield Case("an empty id of the metadata log", _write(metadata, ""))
+
+
+_OTHER = "one/bystander-0/partition.metadata"
+
+
+def _copied_file(name: str, to: str) -> Change:
+    return lambda path: void((path / to).write_bytes((path / name).read_bytes()))
+
+
+def _exchanged(name: str, other: str) -> Change:
+    def change(path: Path) -> None:
+        (path / name).rename(path / "between")
+        (path / other).rename(path / name)
+        (path / "between").rename(path / other)
+
+    return change
 
 
 def _files() -> Iterator[Case]:
     for what, content in (("garbage", b"\0" * 7 + b"\1" * 90), ("empty", b""), ("text", b"x" * 99)):
         yield Case(f"bootstrap.checkpoint {what}", _write("one/bootstrap.checkpoint", content))
+    yield Case("a bit of bootstrap.checkpoint", _flipped("one/bootstrap.checkpoint", -5))
+    yield Case("bootstrap.checkpoint cut", _cut("one/bootstrap.checkpoint", 10))
     yield Case("no bootstrap.checkpoint", _gone("one/bootstrap.checkpoint"))
     yield Case(f"{MARKER} a directory", _folder(f"one/{MARKER}"))
     yield Case(f"{MARKER} garbage", _write(f"one/{MARKER}", b"\xff\xff"))
@@ -195,7 +245,70 @@ def _metadata_log() -> Iterator[Case]:
     yield Case("zeros after the metadata log", lambda path: _append(path / log, bytes(100)))
     yield Case("no metadata log", _gone("one/__cluster_metadata-0"))
     yield Case("quorum-state garbage", _write("one/__cluster_metadata-0/quorum-state", "x"))
+    state = "one/__cluster_metadata-0/quorum-state"
+    yield Case("quorum-state version 7", _edit(state, '"data_version":[0-9]+', '"data_version":7'))
+    epochs = f"one/__cluster_metadata-0/{EPOCHS}"
+    yield Case("bad epochs of the metadata log", _write(epochs, "7\n1\n0 0\n"))
+    yield Case("quorum-state empty", _write(state, ""))
     yield Case("quorum-state missing", _gone("one/__cluster_metadata-0/quorum-state"))
+
+
+def _flipped(name: str, at: int) -> Change:
+    def change(path: Path) -> None:
+        for file in sorted(path.glob(name))[-1:]:
+            data = bytearray(file.read_bytes())
+            data[at] ^= 1
+            file.write_bytes(bytes(data))
+
+    return change
+
+
+def _cut(name: str, by: int) -> Change:
+    def change(path: Path) -> None:
+        for file in sorted(path.glob(name))[-1:]:
+            file.write_bytes(file.read_bytes()[:-by])
+
+    return change
+
+
+def _metadata_snapshots() -> Iterator[Case]:
+    """A newest snapshot that cannot be loaded, and metadata logs that begin behind it."""
+    newest = "one/__cluster_metadata-0/*.checkpoint"
+
+    def become(content: bytes | None) -> Change:
+        def change(path: Path) -> None:
+            file = sorted(path.glob(newest))[-1]
+            file.write_bytes(bytes(file.stat().st_size) if content is None else content)
+
+        return change
+
+    def gone(path: Path) -> None:
+        sorted(path.glob(newest))[-1].unlink()
+
+    def footless(path: Path) -> None:
+        file = sorted(path.glob(newest))[-1]
+        data = file.read_bytes()
+        file.write_bytes(data[: positions(data)[-1]])
+
+    def headless(path: Path) -> None:
+        file = sorted(path.glob(newest))[-1]
+        data = file.read_bytes()
+        file.write_bytes(data[positions(data)[1] :])
+
+    changes: dict[str, Change] = {
+        "nothing, a snapshot": lambda _: None,
+        "a bit of the newest snapshot": _flipped(newest, -100),
+        "a bit of the newest snapshot's header": _flipped(newest, 75),
+        "the newest snapshot empty": become(b""),
+        "the newest snapshot zeros": become(None),
+        "the newest snapshot garbage": become(b"garbage, and more of it" * 4),
+        "the newest snapshot cut": _cut(newest, 20),
+        "the newest snapshot without its footer": footless,
+        "the newest snapshot without its header": headless,
+        "the newest snapshot gone": gone,
+    }
+    for what, change in changes.items():
+        yield Case(what, change, has_snapshot=True)
 
 
 def _append(path: Path, data: bytes) -> None:
@@ -229,6 +342,20 @@ def _two() -> Iterator[Case]:
         _edit(f"two/{META}", "^directory.id=.*$", f"directory.id={directory[1]}")(path)
 
     yield Case("the same directory.id", same_id, True)
+    garbage = _write("two/bootstrap.checkpoint", b"x" * 99)
+    yield Case("bootstrap.checkpoint garbage in the second", garbage, True)
+    unknown = _edit(f"one/{META}", "^directory.id=.*$", "directory.id=5ddddddddddddddddddddA")
+    yield Case("another directory.id in the first", unknown, True)
+
+    def exchanged_ids(path: Path) -> None:
+        texts = [(path / name / META).read_text() for name in ("one", "two")]
+        for name, text in zip(("two", "one"), texts, strict=True):
+            (path / name / META).write_text(text)
+
+    yield Case("directory.ids exchanged", exchanged_ids, True)
+    future = STRAY.replace("stray", "future")
+    as_future = _copied("one/victim-0", f"two/{future}")
+    yield Case("a future replica in the second", as_future, True)
     of = f"two/{META}"
     yield Case("another cluster.id", _edit(of, "^cluster.id=.*$", f"cluster.id={OTHER_ID}"), True)
     yield Case("another node.id", _edit(of, "^node.id=.*$", "node.id=2"), True)

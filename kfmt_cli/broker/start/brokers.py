@@ -13,12 +13,12 @@ from pathlib import Path
 from kfmt_cli.broker.start.directory import BOOTSTRAP, METADATA_LOG, LogDirectory
 from kfmt_cli.broker.start.identity import IdentifiedDirectory, contradictions, read_topic_id
 from kfmt_cli.broker.start.image import Image, read_image
+from kfmt_cli.broker.start.metadata_files import snapshots_of
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
 from kfmt_cli.broker.start.ranges import Ranges
 from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.disk.kinds import PARTITION_METADATA
-from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.disk.names import parsed_place, suffix_of
 from kfmt_cli.disk.tree import Folder, classify, listing, printable
 from kfmt_cli.errors import InputError
@@ -58,11 +58,13 @@ class Broker:
     """The log directories of one broker; the one with the metadata log comes first.
 
     metadata_ends: the metadata log's end after each kind of start that truncates it for good.
+    metadata_fails: the metadata log, which is loaded before all others, does not load.
     """
 
     def __init__(self, directories: list[LogDirectory]) -> None:
         self.directories = directories
         self.metadata_ends: dict[str, int] = {}
+        self.metadata_fails = False
         self._offline: dict[tuple[str, str], str] = {}
         self._images: dict[int | None, Image | None] = {}
 
@@ -74,6 +76,8 @@ class Broker:
     def early(self) -> list[tuple[str, str]]:
         """Files and reasons that stop the broker before it reads any log."""
         troubles = [trouble for directory in self.directories for trouble in directory.early]
+        if self.directories[0].bootstrap is not None:
+            troubles.append(self.directories[0].bootstrap)
         if self.is_kraft:
             known = [
                 IdentifiedDirectory(directory.path, directory.identity, directory.has_metadata)
@@ -173,26 +177,32 @@ class Broker:
         place = parsed_place(replica.name)
         if not self.is_kraft or place is None or suffix_of(replica.name) in ("delete", "stray"):
             return
-        node = self._node
         image = self._image(start.after)
         if topic_id is None:
             _become(replica, start, STRAY, "partition.metadata is missing")
-        elif image is not None and not image.has(topic_id, place[1], node):
-            known = image.ids.get(place[0])
-            words = "the metadata log does not know its topic"
-            if known is not None and known != topic_id:
-                words = f"its topic has id {uuid_text(known)} in the metadata log"
-                words = f"{words}, but {uuid_text(topic_id)} in partition.metadata"
-            elif known is not None:
-                words = "the metadata log does not assign it to this broker"
-            _become(replica, start, STRAY, words)
-        elif directory.unserved is not None:
-            _become(replica, start, UNSERVED, directory.unserved)
-        elif image is not None and directory.identity and directory.identity.directory_id is None:
-            assigned = image.directory_of(*place, node)
-            if assigned is not None and not _is_reserved(assigned):
-                words = "meta.properties has no directory.id, so the broker generates a new one"
+        elif image is not None and not image.has(topic_id, place[1], self._node):
+            _become(replica, start, STRAY, _why_stray(image, place[0], topic_id))
+        else:
+            words = self._why_unserved(directory, image, place, topic_id)
+            if words is not None:
                 _become(replica, start, UNSERVED, words)
+
+    def _why_unserved(
+        self, directory: LogDirectory, image: Image | None, place: tuple[str, int], topic_id: bytes
+    ) -> str | None:
+        """Why the broker does not serve a partition that it keeps."""
+        if image is not None and image.ids.get(place[0]) != topic_id:
+            return _of_another(image, place[0], topic_id)
+        if directory.unserved is not None:
+            return directory.unserved
+        assigned = None if image is None else image.directory_of(*place, self._node)
+        known = map(_id_of, self.directories)
+        if assigned is None or _is_reserved(assigned) or assigned in known:
+            return None
+        if directory.identity is None or directory.identity.directory_id is None:
+            return "meta.properties has no directory.id, so the broker generates a new one"
+        words = f"the metadata log assigns it to the log directory with id {assigned}"
+        return f"{words}, which this broker does not have"
 
     def knows_other(self, directory: LogDirectory) -> bool:
         """Whether a directory belongs to another broker of the same cluster."""
@@ -227,12 +237,7 @@ class Broker:
         if holder is None:
             return None
         folder = listing(f"{holder.path}/{METADATA_LOG}")
-        inputs = [folder.input(file) for file in folder.files if file not in folder.special]
-        snapshots = [
-            input_
-            for input_ in inputs
-            if input_.kind is KRAFT_SNAPSHOT and input_.path.endswith(".checkpoint")
-        ]
+        snapshots = snapshots_of(folder)
         bootstrap = Path(holder.path) / BOOTSTRAP
         first = classify(str(bootstrap), BOOTSTRAP) if bootstrap.is_file() else None
         image = read_image(snapshots, folder.logs, end, first)
@@ -286,9 +291,27 @@ class Broker:
             becomes = None if offline is None else OFFLINE
             return Next(printable(directory.path), after, True, offline, becomes, None)
         # A failure before the logs are loaded leaves the marker in place.
-        return Next(
-            printable(directory.path), after, False, reason, None, after if early else CRASH
-        )
+        retry = after if early or self.metadata_fails else CRASH
+        return Next(printable(directory.path), after, False, reason, None, retry)
+
+
+def _why_stray(image: Image, topic: str, topic_id: bytes) -> str:
+    """Why a partition that the metadata log does not assign to this broker is set aside."""
+    known = image.ids.get(topic)
+    if known is None:
+        return "the metadata log does not know its topic"
+    if known == topic_id:
+        return "the metadata log does not assign it to this broker"
+    words = f"its topic has id {uuid_text(known)} in the metadata log"
+    return f"{words}, but {uuid_text(topic_id)} in partition.metadata"
+
+
+def _of_another(image: Image, topic: str, topic_id: bytes) -> str:
+    """Why a partition with the id of another topic of this broker is not served."""
+    other = next(name for name, id_ in image.ids.items() if id_ == topic_id)
+    words = f"partition.metadata has id {uuid_text(topic_id)}, which is that of topic {other}"
+    known = image.ids.get(topic)
+    return words if known is None else f"{words}; the id of its topic is {uuid_text(known)}"
 
 
 def _become(replica: Replica, start: Start, what: str, reason: str) -> None:

@@ -52,11 +52,14 @@ class _Poison(Exception):  # noqa: N818
     """Any other exception."""
 
 
-def given_of(log: LogBytes, batch: StoredBatch) -> Given:
-    """The offsets that a consumer receives of a batch, and the fault; raises InputError."""
+def given_of(log: LogBytes, batch: StoredBatch, *, checks_crc: bool = True) -> Given:
+    """The offsets that a consumer receives of a batch, and the fault; raises InputError.
+
+    checks_crc: False for readers that do not compare the checksum of a batch.
+    """
     offsets: list[int] = []
     try:
-        offsets.extend(_offsets(log, batch))
+        offsets.extend(_offsets(log, batch, checks_crc))
     except (_Error, CorruptError):
         return Given(tuple(offsets), Fault.ERROR)
     except _Poison:
@@ -81,11 +84,11 @@ def fault_of_header(log: LogBytes, at: int, end: int) -> Fault:
     return Fault.POISON if size + LOG_OVERHEAD > (1 << 31) - 1 else Fault.NONE
 
 
-def _offsets(log: LogBytes, batch: StoredBatch) -> Iterator[int]:
+def _offsets(log: LogBytes, batch: StoredBatch, checks_crc: bool) -> Iterator[int]:
     if not 0 <= batch.magic <= 2:
         raise _Error
     if batch.magic == 2:
-        if batch.size < HEADER_SIZE or not is_valid(log, batch):
+        if batch.size < HEADER_SIZE or (checks_crc and not is_valid(log, batch)):
             raise _Error
         yield from _of_v2(log.read(batch.position, min(batch.size, _MOST_BYTES)), batch)
     else:

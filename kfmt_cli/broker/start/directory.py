@@ -6,7 +6,6 @@ Source: `kafka.log.LogManager.loadLogs`, `kafka.server.KafkaServer`,
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,9 +18,10 @@ from kfmt_cli.broker.start.checkpoints import (
     NumberError,
     offsets_of,
 )
-from kfmt_cli.broker.start.identity import Identity, bootstrap_trouble, readable
-from kfmt_cli.disk.kinds import CLEAN_SHUTDOWN, META_PROPERTIES, QUORUM_STATE
-from kfmt_cli.disk.kinds.kind import Contents, Input, read_whole
+from kfmt_cli.broker.start.identity import Identity, readable
+from kfmt_cli.broker.start.metadata_files import bootstrap_trouble
+from kfmt_cli.disk.kinds import CLEAN_SHUTDOWN, META_PROPERTIES
+from kfmt_cli.disk.kinds.kind import Contents, Input
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Severity
@@ -29,7 +29,6 @@ from kfmt_cli.topics import CLUSTER_METADATA
 
 Offsets = dict[tuple[str, int], int]
 METADATA_LOG = f"{CLUSTER_METADATA}-0"
-_LARGEST_STATE = 1 << 20
 BOOTSTRAP = "bootstrap.checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 OF_LOG_DIRECTORY = frozenset(
@@ -56,6 +55,8 @@ class LogDirectory:
     """The files that prevent a start only if there is no other log directory."""
     unserved: str | None = None
     """Why the broker serves no partition."""
+    bootstrap: tuple[str, str] | None = None
+    """bootstrap.checkpoint and why it prevents a start, if the metadata log belongs here."""
     identity: Identity | None = None
     """The contents of meta.properties, None if missing."""
     has_metadata: bool = False
@@ -98,7 +99,7 @@ def read_log_directory(folder: Folder) -> LogDirectory:
             except InputError as error:
                 trouble = str(error)
             if trouble is not None:
-                found.early.append((folder.input(BOOTSTRAP).name, trouble))
+                found.bootstrap = folder.input(BOOTSTRAP).name, trouble
     else:
         found.early += _wrong(folder, META_PROPERTIES.names, META_PROPERTIES.read)
     return found
@@ -131,27 +132,6 @@ def _listed_at(path: Path) -> LogDirectory:
     named = (METADATA_LOG, *CLEAN_SHUTDOWN.names)
     folders = tuple(name for name in named if (path / name).is_dir())
     return read_log_directory(Folder(str(path), str(path), folders, names))
-
-
-def quorum_troubles(folder: Folder) -> list[tuple[str, str]]:
-    """The files that prevent a start in the directory of the metadata log, with the reasons."""
-    if not Path(folder.path).absolute().name.startswith(CLUSTER_METADATA):
-        return []
-    return list(_wrong(folder, QUORUM_STATE.names, QUORUM_STATE.read))
-
-
-def is_alone(folder: Folder) -> bool:
-    """Whether quorum-state shows that this replica of the metadata log is the only one.
-
-    If there are others, truncated records are fetched again from them.
-    """
-    for name in QUORUM_STATE.names.intersection(folder.readable):
-        try:
-            state = json.loads(read_whole(folder.input(name), _LARGEST_STATE))
-            return len(state.get("currentVoters", ())) == 1
-        except (InputError, ValueError, TypeError, AttributeError):
-            return False
-    return False
 
 
 def _wrong(

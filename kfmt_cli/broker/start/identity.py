@@ -1,8 +1,7 @@
 """The owner of a log directory or a partition's directory, as a starting broker reads it.
 
 Source: `org.apache.kafka.metadata.properties.MetaProperties`, `MetaPropertiesEnsemble`,
-`org.apache.kafka.storage.internals.checkpoint.PartitionMetadataFile`,
-`org.apache.kafka.metadata.bootstrap.BootstrapDirectory`.
+`org.apache.kafka.storage.internals.checkpoint.PartitionMetadataFile`.
 """
 
 from __future__ import annotations
@@ -10,17 +9,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kfmt_cli.broker.start.stored import CorruptError, LogBytes, StartFailed, batches
+from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.core.uuids import uuid_bytes
 from kfmt_cli.disk.kinds.kind import Input, quoted, read_whole
-from kfmt_cli.disk.kinds.properties import MOST_BYTES, java_properties
+from kfmt_cli.disk.kinds.properties import MOST_BYTES, java_properties, java_text
 from kfmt_cli.errors import InputError
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}\Z")
 _COLON = re.compile(r":\s+")
 _RESERVED_IDS = 100  # the lowest ones
-_VERSION_RECORD = b"metadata.version"
-_LARGE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +39,13 @@ class Identity:
 
 def read_identity(file: Input) -> Identity:
     """The values in a meta.properties; raises InputError."""
-    try:
-        text = read_whole(file, MOST_BYTES).decode()
-    except UnicodeDecodeError:
-        return Identity(trouble=f"{file.name}: not a text file")
-    values = {name: str(value) for _, name, value in java_properties(text, lambda *_: None)}
-    version = _number(values.get("version", "0"))
+    text = java_text(read_whole(file, MOST_BYTES))
+    wrong: list[str] = []
+    said = java_properties(text, lambda _, words: wrong.append(words))
+    values = {name: str(value) for _, name, value in said}
+    if wrong:
+        return Identity(trouble=f"{file.name}: {wrong[0]}")
+    version = _number(values.get("version", "0").strip())
     named = "broker.id" if version == 0 else "node.id"
     node = _number(values.get(named))
     directory = values.get("directory.id")
@@ -67,9 +65,10 @@ def read_identity(file: Input) -> Identity:
 
 
 def _number(text: str | None) -> int | None:
-    if text is None or _NUMBER.match(text.strip()) is None:
+    if text is None or _NUMBER.match(text) is None:
         return None
-    return int(text)
+    number = int(text)
+    return number if -(1 << 31) <= number < 1 << 31 else None
 
 
 def _wrong_id(text: str) -> str | None:
@@ -112,21 +111,6 @@ def read_topic_id(file: Input) -> bytes:
     if not any(data):
         raise StartFailed(f"{file.name}: the topic id is zero", is_offline=True)
     return data
-
-
-def bootstrap_trouble(file: Input) -> str | None:
-    """Why a broker does not start with a bootstrap.checkpoint; raises InputError."""
-    log = LogBytes(file.path, file.name)
-    try:
-        for batch in batches(log, 0, log.size):
-            data = log.read(batch.position, min(batch.size, _LARGE))
-            if batch.magic >= 2 and not batch.is_control and _VERSION_RECORD in data:
-                return None
-    except (CorruptError, StartFailed) as error:
-        return str(error)
-    finally:
-        log.close()
-    return f"{file.name}: no metadata version record"
 
 
 @dataclass(frozen=True, slots=True)

@@ -254,7 +254,8 @@ class _Loader:
         cut = 0
         snapshots.begin_index()
         if snapshots.passes(segment) and segment.sound_end is not None:
-            snapshots.recovered(segment.sound_end)
+            if not segment.is_legacy:
+                snapshots.recovered(segment.sound_end)
         else:
             try:
                 cut = segment.recover(self._found.interval, partial(self._update, segment))

@@ -14,6 +14,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from kfmt_cli.broker.start.consumer import Fault, Given, fault_of_header, given_of
 from kfmt_cli.broker.start.ranges import LogRanges, Range, Ranges, merged
 from kfmt_cli.broker.start.segment import OpenSegment
@@ -137,8 +139,7 @@ class _ReachSearch:
         """The offsets received by seeks to low..high, and those seeks that find nothing here."""
         found: Ranges = []
         unanswered: Ranges = []
-        offsets, _ = self._segment.entries
-        cuts = sorted({int(offset) for offset in offsets.filled if low < offset <= high})
+        cuts = self._cuts(low, high)
         for first, last in zip([low, *cuts], [*(cut - 1 for cut in cuts), high], strict=True):
             at = first
             start = self._segment.lookup(at)
@@ -151,6 +152,21 @@ class _ReachSearch:
                     break
                 at = self._answer(walk, row, at, last, found)
         return found, unanswered
+
+    def _cuts(self, low: int, high: int) -> list[int]:
+        """The seeks within low..high at which the index may return another byte than before.
+
+        The binary search ends at an entry that equals the target. Unless each entry is greater
+        than the one before it, the next target may therefore lead it elsewhere.
+        """
+        offsets, _ = self._segment.entries
+        filled = offsets.filled
+        if len(offsets) == len(filled) and bool((filled[1:] > filled[:-1]).all()):
+            around = filled
+        else:
+            around = np.concatenate((filled, filled + 1, [self._segment.base + 1]))
+        cuts: list[int] = np.unique(around[(low < around) & (around <= high)]).tolist()
+        return cuts
 
     def _answer(self, walk: _Walk, row: int, at: int, last: int, found: Ranges) -> int:
         """Add the offsets received by seeks to at..last at a batch; returns where to continue."""

@@ -130,10 +130,23 @@ class OpenSegment:
             self._entries = Entries(offsets, n, self.base), Entries(positions, n, 0)
         return self._entries
 
-    def batches(self, start: int | None = None) -> Iterator[StoredBatch]:
+    def batches(
+        self, start: int | None = None, *, is_recovery: bool = False
+    ) -> Iterator[StoredBatch]:
         """The batches from a byte onward, as a broker steps over them."""
         start = self.begin if start is None else start
-        return batches(self.bytes, start, self.size) if start < self.size else iter(())
+        if start >= self.size:
+            return iter(())
+        return batches(self.bytes, start, self.size, is_recovery=is_recovery)
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether it has only messages of magic 0 and 1, which recovery does not count in the
+        producer state."""
+        first = next(self.batches(), None)
+        if first is None or first.magic >= 2:
+            return False
+        return all(batch.magic < 2 for batch in self.batches())
 
     def recover(self, interval: int, take: Callable[[StoredBatch], None]) -> int:
         """Recover the segment like a broker; returns the number of bytes truncated.
@@ -147,7 +160,7 @@ class OpenSegment:
         largest = NO_TIME
         valid = indexed = self.begin
         try:
-            for batch in self.batches():
+            for batch in self.batches(is_recovery=True):
                 if not is_valid(self.bytes, batch):
                     break
                 if not self.fits(batch):

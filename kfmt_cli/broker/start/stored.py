@@ -103,8 +103,14 @@ class LogBytes:
         self._source.close()
 
 
-def batches(log: LogBytes, start: int, end: int) -> Iterator[StoredBatch]:
-    """The batches from a byte onward; raises CorruptError, and StartFailed at a partial header."""
+def batches(
+    log: LogBytes, start: int, end: int, *, is_recovery: bool = False
+) -> Iterator[StoredBatch]:
+    """The batches from a byte onward; raises CorruptError, and StartFailed at a partial header.
+
+    is_recovery: a batch that is shorter than its header ends the log, since recovery checks the
+    size of a batch before it reads its fields.
+    """
     at = start
     while at < end - HEADER_UP_TO_MAGIC:
         head = log.read(at, HEADER_SIZE)
@@ -114,6 +120,8 @@ def batches(log: LogBytes, start: int, end: int) -> Iterator[StoredBatch]:
         if size < LEAST_SIZE:
             raise CorruptError(f"{log.name} byte {at}: batch size {size}")
         if at > end - LOG_OVERHEAD - size:
+            return
+        if is_recovery and header.magic(head) >= 2 and LOG_OVERHEAD + size < HEADER_SIZE:
             return
         yield _batch(log, at, LOG_OVERHEAD + size, offset, head)
         at += LOG_OVERHEAD + size

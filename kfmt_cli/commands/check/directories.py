@@ -22,9 +22,8 @@ from kfmt_cli.broker.start.directory import (
     METADATA_LOG,
     LogDirectory,
     directory_at,
-    is_alone,
-    quorum_troubles,
 )
+from kfmt_cli.broker.start.metadata_files import is_alone, metadata_troubles
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
 from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.history.losses import already_lost
@@ -82,7 +81,8 @@ class CheckedPartitions:
             above = self._above(folder)
             if not _is_partition(folder, is_inside=above.path in self.directories):
                 continue
-            above.troubles += quorum_troubles(folder)
+            if Path(folder.path).name == METADATA_LOG:
+                above.early += metadata_troubles(folder)
             report = self.reports[folder.name]
             report.marker = above.marker
             found: list[Start] = []
@@ -93,7 +93,7 @@ class CheckedPartitions:
             replicas.setdefault(above.path, []).append(replica)
         above_only = (directory for path, directory in self._around.items() if path in replicas)
         for broker in group([*self.directories.values(), *above_only], given):
-            _end_metadata(broker, replicas)
+            _start_metadata(broker, replicas)
             self.missing += broker.missing_identities()
             troubles = broker.judge(replicas)
             yield from troubles
@@ -203,10 +203,14 @@ def _is_partition(folder: Folder, *, is_inside: bool) -> bool:
     return has_logs or (parsed_place(name) is not None and (is_inside or bool(folder.files)))
 
 
-def _end_metadata(broker: Broker, replicas: dict[str, list[Replica]]) -> None:
-    """Set the ends of the metadata log if no other controller can restore lost offsets."""
+def _start_metadata(broker: Broker, replicas: dict[str, list[Replica]]) -> None:
+    """Set whether the metadata log loads, and its ends if no other controller can restore lost
+    offsets."""
     for replica in replicas.get(broker.directories[0].path, []):
-        if replica.name == METADATA_LOG and is_alone(replica.folder):
+        if replica.name != METADATA_LOG:
+            continue
+        broker.metadata_fails = not all(start.starts for start in replica.starts.values())
+        if is_alone(replica.folder):
             ends = {kind: start.log_end_offset for kind, start in replica.starts.items()}
             broker.metadata_ends = {kind: end for kind, end in ends.items() if end is not None}
 

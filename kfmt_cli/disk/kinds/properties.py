@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.field import Field
@@ -24,6 +24,9 @@ from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.section import section_of
 
 MOST_BYTES = 1 << 20
+_LATIN = "iso-8859-1"
+_LINE = re.compile(r"(?<=\n)")
+_JAVA_LINE = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 OTHER = Column(
     "other",
     ColumnKind.JSON,
@@ -63,6 +66,9 @@ class PropertiesReader:
     """Required fields; of each group, any one suffices."""
     empty: bool = False
     """Whether such a file may be empty."""
+    charset: str = "utf-8"
+    known: Mapping[str, range] = field(default_factory=dict)
+    """The values of a field that brokers accept, if only some."""
 
     def __call__(self, file: Input) -> Contents:
         """The row of a file; raises InputError."""
@@ -73,28 +79,33 @@ class PropertiesReader:
             findings.append(Finding(file.name, self.malformed, position, words))
 
         try:
-            text = data.decode()
+            text = data.decode(self.charset)
         except UnicodeDecodeError as error:
             malformed(error.start, "invalid UTF-8")
             text = data.decode(errors="replace")
         values: dict[str, str | int | None] = {}
         other: dict[str, object] = {}
-        fields = {self.spelled(field.name): field for field in self.layout.fields}
+        fields = {self.spelled(its.name): its for its in self.layout.fields}
         if text or not self.empty:
             for position, name, value in self.split(text, malformed):
-                field = fields.get(name)
-                if field is None:
+                its = fields.get(name)
+                if its is None:
                     other[name] = value
                     continue
                 try:
-                    values[field.name] = _value_of(field, value)
+                    values[its.name] = _value_of(its, value)
                 except ValueError:
-                    malformed(position, f"{name} is {value!r}, not a valid {field.type.name}")
+                    malformed(position, f"{name} is {value!r}, not a valid {its.type.name}")
+                    continue
+                known = self.known.get(its.name)
+                if known is not None and values[its.name] not in known:
+                    words = f"only {known[0]} to {known[-1]} are known"
+                    malformed(position, f"{name} is {value}; {words}")
             for names in self.needed:
                 if not any(values.get(name) is not None for name in names) and not findings:
                     words = " or ".join(map(self.spelled, names))
                     malformed(len(data), f"the file lacks {words}")
-        row = [values.get(field.name) for field in self.layout.fields]
+        row = [values.get(its.name) for its in self.layout.fields]
         row.append(json_text(other) if other else None)
         return Contents(len(data), [section_of(self.rows, [row])], findings)
 
@@ -137,11 +148,15 @@ def colon_lines(text: str, malformed: Told) -> Iterator[Said]:
             malformed(at, f"line without a colon: {quoted(line.strip())}")
 
 
+def java_text(data: bytes) -> str:
+    """The text of a Java properties file."""
+    return data.decode(_LATIN)
+
+
 def java_properties(text: str, malformed: Told) -> Iterator[Said]:
-    """A Java properties file. Source: `java.util.Properties.load`."""
-    del malformed  # every text is valid
+    """A Java properties file, decoded as ISO 8859-1. Source: `java.util.Properties.load`."""
     start, logical = 0, ""
-    for at, line in _lines(text):
+    for at, line in _lines(text, _JAVA_LINE, _LATIN):
         part = line.lstrip(" \t\f")
         if not logical:
             start = at
@@ -151,19 +166,22 @@ def java_properties(text: str, malformed: Told) -> Iterator[Said]:
         if (len(logical) - len(logical.rstrip("\\"))) % 2:
             logical = logical[:-1]
             continue
-        yield _property(start, logical)
+        yield _property(start, logical, malformed)
         logical = ""
     if logical:
-        yield _property(start, logical)
+        yield _property(start, logical, malformed)
 
 
 _SNAKE = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _PROPERTY = re.compile(r"((?:\\.|[^\\:= \t\f])*)[ \t\f]*[:=]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_HALF_ESCAPE = re.compile(r"(?:^|[^\\])(?:\\\\)*\\u(?![0-9a-fA-F]{4})")
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def _property(at: int, line: str) -> Said:
+def _property(at: int, line: str, malformed: Told) -> Said:
+    if _HALF_ESCAPE.search(line):
+        malformed(at, f"incomplete \\u escape in {line!r}")
     match = _PROPERTY.match(line)
     assert match is not None  # it matches anything
     name, value = (_ESCAPE.sub(_unescaped, group) for group in match.groups())
@@ -189,12 +207,14 @@ def json_object(text: str, malformed: Told) -> Iterator[Said]:
     yield from ((0, name, value) for name, value in found.items())
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
+def _lines(
+    text: str, end: re.Pattern[str] = _LINE, charset: str = "utf-8"
+) -> Iterator[tuple[int, str]]:
     """The lines of a text, each with the byte at which it begins."""
     at = 0
-    for line in re.split(r"(?<=\n)", text):
+    for line in end.split(text):
         yield at, line.rstrip("\r\n")
-        at += len(line.encode())
+        at += len(line.encode(charset))
 
 
 def _same(name: str) -> str:
@@ -221,6 +241,7 @@ META_PROPERTIES = PropertiesReader(
     java_properties,
     _dotted,
     (("version",), ("broker_id", "node_id")),
+    charset=_LATIN,
 )
 CLEAN_SHUTDOWN = PropertiesReader(
     rows_of("clean_shutdown", properties.CLEAN_SHUTDOWN),
@@ -246,4 +267,5 @@ QUORUM_STATE = PropertiesReader(
     json_object,
     _quorum,
     (("data_version",), ("leader_epoch",)),
+    known={"data_version": range(2)},
 )

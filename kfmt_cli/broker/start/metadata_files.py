@@ -1,0 +1,128 @@
+"""The files of the metadata log that stop a KRaft broker before it loads any other log.
+
+Source: `kafka.raft.KafkaMetadataLog`, `org.apache.kafka.snapshot.RecordsSnapshotReader`,
+`org.apache.kafka.raft.FileQuorumStateStore`,
+`org.apache.kafka.metadata.bootstrap.BootstrapDirectory`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from kfmt_cli.broker.start.consumer import Fault, given_of
+from kfmt_cli.broker.start.identity import read_topic_id
+from kfmt_cli.broker.start.stored import CorruptError, LogBytes, StartFailed, batches, is_valid
+from kfmt_cli.core.uuids import uuid_text
+from kfmt_cli.disk.kinds import PARTITION_METADATA, QUORUM_STATE
+from kfmt_cli.disk.kinds.kind import Input, read_whole
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
+from kfmt_cli.disk.tree import Folder
+from kfmt_cli.errors import InputError
+from kfmt_cli.findings.finding import Severity
+from kfmt_cli.formats import header_numbers as header
+
+METADATA_TOPIC_ID = (1).to_bytes(16, "big")
+_VERSION_RECORD = b"metadata.version"
+_LARGE = 1 << 20
+
+
+def metadata_troubles(folder: Folder) -> Iterator[tuple[str, str]]:
+    """The files that prevent a start in the directory of the metadata log, with the reasons."""
+    for name in QUORUM_STATE.names.intersection(folder.readable):
+        file = folder.input(name)
+        try:
+            wrong = [
+                finding
+                for finding in QUORUM_STATE.read(file).findings
+                if finding.code.severity is Severity.ERROR
+            ]
+        except InputError as error:
+            yield file.name, str(error)
+            continue
+        if wrong:
+            yield file.name, f"{file.name}: {wrong[0].message}"
+    for name in PARTITION_METADATA.names.intersection(folder.readable):
+        trouble = _id_trouble(folder.input(name))
+        if trouble is not None:
+            yield folder.input(name).name, trouble
+    for file in snapshots_of(folder)[-1:]:
+        trouble = _snapshot_trouble(file)
+        if trouble is not None:
+            yield file.name, f"{file.name}: {trouble}"
+
+
+def snapshots_of(folder: Folder) -> list[Input]:
+    """The snapshots of a metadata log, oldest first; a broker loads the newest."""
+    inputs = (folder.input(name) for name in folder.readable if name.endswith(".checkpoint"))
+    return [input_ for input_ in inputs if input_.kind is KRAFT_SNAPSHOT]
+
+
+def _id_trouble(file: Input) -> str | None:
+    try:
+        topic_id = read_topic_id(file)
+    except (StartFailed, InputError) as error:
+        return str(error)
+    if topic_id == METADATA_TOPIC_ID:
+        return None
+    mine, its = uuid_text(topic_id), uuid_text(METADATA_TOPIC_ID)
+    return f"{file.name}: topic id {mine}, but that of the metadata log is {its}"
+
+
+def _snapshot_trouble(file: Input) -> str | None:
+    try:
+        log = LogBytes(file.path, file.name)
+    except InputError as error:
+        return str(error)
+    is_first = True
+    try:
+        for batch in batches(log, 0, log.size):
+            place = f"byte {batch.position}"
+            if not 0 <= batch.magic <= 2:
+                return f"{place}: magic {batch.magic}"
+            if not is_valid(log, batch):
+                return f"{place}: the checksum of a batch is wrong"
+            count = header.records_count(log.read(batch.position, min(batch.size, _LARGE)))
+            if is_first and not (batch.is_control and count):
+                return f"{place}: the first batch is not a control batch"
+            if given_of(log, batch).fault is not Fault.NONE:
+                return f"{place}: a batch cannot be decoded"
+            is_first = False
+    except (CorruptError, StartFailed, InputError) as error:
+        return str(error)
+    finally:
+        log.close()
+    return "no batch in it" if is_first else None
+
+
+def bootstrap_trouble(file: Input) -> str | None:
+    """Why a broker does not start with a bootstrap.checkpoint, whose checksums it does not check;
+    raises InputError."""
+    log = LogBytes(file.path, file.name)
+    has_version = False
+    try:
+        for batch in batches(log, 0, log.size):
+            data = log.read(batch.position, min(batch.size, _LARGE))
+            if given_of(log, batch, checks_crc=False).fault is not Fault.NONE:
+                return f"{file.name} byte {batch.position}: a batch cannot be decoded"
+            is_data = batch.magic >= 2 and not batch.is_control
+            has_version = has_version or (is_data and _VERSION_RECORD in data)
+    except (CorruptError, StartFailed) as error:
+        return str(error)
+    finally:
+        log.close()
+    return None if has_version else f"{file.name}: no metadata version record"
+
+
+def is_alone(folder: Folder) -> bool:
+    """Whether quorum-state shows that this replica of the metadata log is the only one.
+
+    If there are others, truncated records are fetched again from them.
+    """
+    for name in QUORUM_STATE.names.intersection(folder.readable):
+        try:
+            state = json.loads(read_whole(folder.input(name), _LARGE))
+            return len(state.get("currentVoters", ())) == 1
+        except (InputError, ValueError, TypeError, AttributeError):
+            return False
+    return False
