@@ -497,3 +497,12 @@ def test_a_zeroed_file_is_one_line(name: str, tmp_path: Path) -> None:
     if name.endswith("checkpoint"):
         words = "448 zero bytes instead of a version, as a power loss leaves them"
         assert malformed[0]["message"] == words
+
+
+def test_a_relative_path_is_that_of_the_current_directory(tmp_path: Path) -> None:
+    """In a process that changes its directory, as programs that use the library may."""
+    for topic in ("a", "b"):
+        shutil.copytree(ORDERS, tmp_path / f"{topic}-0")
+        for task in ("check", "verify-crc"):
+            rows = kfmt(task, ".", "--json", cwd=tmp_path / f"{topic}-0").rows
+            assert {row["topic"] for row in rows if "topic" in row} == {topic}
