@@ -247,6 +247,11 @@ MORE = [
         "an index entry that points into a hole",
         _of(lambda: zero_hole().files),
     ),
+    Damage(
+        "log-not-checked",
+        "a copy named 0.log.bak",
+        _inside("0.log.bak", (ORDERS / name(0)).read_bytes()),
+    ),
     Damage("name-not-numeric", "an index named abc.index", _inside("abc.index", b"")),
     Damage(
         "start-fails",

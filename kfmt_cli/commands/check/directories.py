@@ -178,7 +178,7 @@ class CheckedPartitions:
         for folder in folders:
             directory = self.directories.get(str(Path(folder.path)))
             if directory is not None:
-                below = [inner for inner in folders if str(Path(inner.path).parent) == folder.path]
+                below = [inner for inner in folders if Path(inner.path).parent == Path(folder.path)]
                 extents = {
                     place_of(folder.path.rpartition("/")[2]): self.reports[folder.name].extents
                     for folder in below

@@ -22,7 +22,7 @@ from kfmt_cli.render.start_lines import (
     start_words,
     step_lines,
 )
-from kfmt_cli.render.style import PLAIN, Theme, count, grouped, safe
+from kfmt_cli.render.style import PLAIN, Theme, count, fitted, grouped, safe
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 from kfmt_cli.rows.documents import BROKER_START, LOG_DIRECTORY, NEXT_STEP, PARTITION
 from kfmt_cli.rows.result import Result
@@ -90,7 +90,7 @@ def show(
         row["next_start"] = row.pop("after")
         row["observed_on"] = list(OBSERVED_ON)
         sink.document(LOG_DIRECTORY, row, ())
-    for line in _answers(starts, found, steps, PLAIN):
+    for line in _answers(starts, found, steps, PLAIN, run.summary.unread):
         sink.answer(line)
     return run.end()
 
@@ -112,9 +112,9 @@ def _show_people(
     sink.end_findings()
     bad = [report for report in listed if report.is_bad]
     healthy = [report for report in listed if not report.is_bad]
+    width = None if sink.look.wide else sink.out.width
     shown = [*(healthy if sink.look.lists_all else ()), *reversed(bad)]
     if shown:
-        width = None if sink.look.wide else sink.out.width
         named = [(report.shown, report) for report in shown]
         table = LineTable("directory", named, _COLUMNS, theme, width)
         sink.put(table.heading() + "".join(table.line(name, report) for name, report in named))
@@ -125,20 +125,29 @@ def _show_people(
     if ignored := sum(len(report.all) for report in listed) - told:
         words = f"{count(ignored, 'finding')} hidden by --only or --ignore"
         sink.remark(f"{words}, but included in the start prediction")
-    answers = _answers(starts, found, steps, theme)
+    answers = _answers(starts, found, steps, theme, run.summary.unread, width)
     if len(answers) == 1 and not bad:
         run.summary.answer = answers.pop()
     exit_code = run.end()
-    sink.put("".join(f"{line}\n" for line in answers))
+    for line in answers:  # a command stays whole
+        sink.put(f"{line if line.startswith(' ') else fitted(line, width)}\n")
     sink.flush()
     return exit_code
 
 
-def _answers(starts: list[Start], found: Outlook, steps: list[NextStep], theme: Theme) -> list[str]:
+def _answers(
+    starts: list[Start],
+    found: Outlook,
+    steps: list[NextStep],
+    theme: Theme,
+    unread: int,
+    width: int | None = None,
+) -> list[str]:
     """Lines that say whether a broker starts, what is lost and what to do."""
     lines = [theme.paint("bold", line) for line in _deleted_lines(steps)]
-    lines += [*next_start_lines(found.nexts, starts, theme), *lost_lines(starts, theme)]
-    return lines + list(step_lines(steps, theme))
+    lines += next_start_lines(found.nexts, starts, theme, unread)
+    lines += lost_lines(starts, theme)
+    return lines + list(step_lines(steps, theme, width))
 
 
 def _deleted_lines(steps: list[NextStep]) -> list[str]:
