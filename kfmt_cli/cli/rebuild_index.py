@@ -72,7 +72,7 @@ def rebuild_index(
     The files are byte-identical to those of a broker that finds only the logs and recovers each.
     LOG is a log, a partition directory or a log directory. DST is a directory; several partitions
     get one subdirectory each. Recovery truncates a damaged log, so its indexes end at the damage.
-    Use --in-place only with the broker stopped: it refuses a log directory whose .lock is held, a
+    Stop the broker before --in-place: it refuses a log directory whose .lock is held, a
     log that is growing, and a damaged log, because the existing index may reach beyond the damage.
 
     \b
