@@ -15,7 +15,6 @@ from kfmt_cli.disk.tree import Folder
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.open_log import open_log
 
-
 _DELETED_LOG = f"{LOG.suffix}{DELETED}"
 
 
