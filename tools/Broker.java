@@ -12,7 +12,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
-import java.util.function.Supplier;
 import kafka.server.KafkaConfig;
 import kafka.server.KafkaRaftServer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -27,7 +26,6 @@ import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.metadata.TopicRecord;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
-import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.metadata.LeaderRecoveryState;
 import org.apache.kafka.metadata.bootstrap.BootstrapDirectory;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
@@ -178,38 +176,5 @@ public class Broker {
 
     private static String hexadecimal(byte[] bytes) {
         return bytes == null ? null : HexFormat.of().formatHex(bytes);
-    }
-
-    /**
-     * A clock that begins at another time. What a producer's expiry and retention go by is the age of a record,
-     * so that the hour decides what is old; a day after 1970 began, no record is.
-     */
-    static final class OtherClock implements Time {
-        static final long EARLY = Duration.ofDays(1).toMillis();
-        private final long start;
-
-        OtherClock(long now) {
-            start = SYSTEM.milliseconds() - now;
-        }
-
-        @Override
-        public long milliseconds() {
-            return SYSTEM.milliseconds() - start;
-        }
-
-        @Override
-        public long nanoseconds() {
-            return SYSTEM.nanoseconds();
-        }
-
-        @Override
-        public void sleep(long milliseconds) {
-            SYSTEM.sleep(milliseconds);
-        }
-
-        @Override
-        public void waitObject(Object object, Supplier<Boolean> condition, long deadline) throws InterruptedException {
-            SYSTEM.waitObject(object, condition, deadline + start);
-        }
     }
 }

@@ -126,8 +126,8 @@ public class Observer {
         Thread starter = new Thread(() -> {
             CURRENT.set(start);
             try {
-                String now = settings.getProperty("clock", Long.toString(Broker.OtherClock.EARLY));
-                KafkaRaftServer server = new KafkaRaftServer(config, new Broker.OtherClock(Long.parseLong(now)));
+                String now = settings.getProperty("clock", Long.toString(OtherClock.EARLY));
+                KafkaRaftServer server = new KafkaRaftServer(config, new OtherClock(Long.parseLong(now)));
                 made.complete(server);
                 server.startup();
                 start.up.complete(true);

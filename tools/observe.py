@@ -22,14 +22,14 @@ from tools.broker import (
     CLEAN_SHUTDOWN,
     SEGMENT_FILE,
     SERVER,
-    SOURCE,
     BrokerError,
     free_ports,
     text,
 )
+from tools.broker import SOURCES as BROKER
 from tools.kafka import TOOLS, VERSION, compiled, java
 
-SOURCES = (SOURCE, TOOLS / "Observer.java")
+SOURCES = (*BROKER, TOOLS / "Observer.java")
 TIMEOUT = 900  # seconds, for all starts together
 PARALLEL = 3  # servers at once
 UNCOMMITTED, COMMITTED = "read_uncommitted", "read_committed"
