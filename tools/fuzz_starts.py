@@ -29,8 +29,8 @@ def point_of(case: Combined, start: Start) -> int:
     return 0 if start is Start.CRASH else case.log_end
 
 
-def foretold(case: Combined, start: Start, folder: Path) -> dict[str, Any]:
-    """What kfmt says of a start."""
+def foretold(case: Combined, start: Start, folder: Path, version: str = VERSION) -> dict[str, Any]:
+    """What kfmt says of a start of a version."""
     partition = folder / "given-0"
     partition.mkdir(parents=True)
     for file, content in case.files.items():
@@ -40,7 +40,9 @@ def foretold(case: Combined, start: Start, folder: Path) -> dict[str, Any]:
         (folder / "log-start-offset-checkpoint").write_text(f"0\n1\ngiven 0 {case.log_start}\n")
     if start is Start.CLEAN:
         (folder / ".kafka_cleanshutdown").write_text(CLEAN_SHUTDOWN)
-    done = kfmt("check", folder, "--json", "--jobs", "1")
+    done = kfmt(
+        "check", folder, "--json", "--jobs", "1", "--kafka-version", version.rpartition(".")[0]
+    )
     rows = [row for row in done.of("broker_start") if row["after"] == AFTER[start]]
     down = [row for row in rows if not row["starts"]]
     told = [*down, *(row for row in rows if row["file"].endswith("given-0"))]
@@ -125,7 +127,7 @@ def compare(
     with tempfile.TemporaryDirectory() as scratch:
         for i, (pair, seen) in enumerate(zip(starts, judge(loadings, version), strict=True)):
             case, start = pair
-            said = foretold(case, start, Path(scratch) / str(i))
+            said = foretold(case, start, Path(scratch) / str(i), version)
             if not seen.out_of_memory and (found := differences(case, said, seen)):
                 wrong.append((case, start, found))
     return wrong

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kfmt_cli.broker.start.segment import OpenSegment
 from kfmt_cli.broker.start.stored import StartFailed
+from kfmt_cli.broker.version import KafkaVersion
 from kfmt_cli.disk.kinds.kind import CLEANED, DELETED, SWAP
 from kfmt_cli.disk.names import offset_of_name
 from kfmt_cli.disk.tree import Folder, size_of
@@ -22,8 +23,9 @@ class StartFiles:
     replaced. made: indexes that the broker creates empty.
     """
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, version: KafkaVersion) -> None:
         self._folder = folder
+        self._version = version
         self.of = {file: folder.input(file) for file in folder.files if file not in folder.special}
         self.deleted: list[str] = []
         self.swapped: set[str] = set()
@@ -88,7 +90,7 @@ class StartFiles:
         """The base offset of a swapped log, and the end offset that a broker finds."""
         file = self.of[name]
         base = self.offset(name)
-        segment = OpenSegment(base, file.name, file.path, size_of(file), None)
+        segment = OpenSegment(base, file.name, file.path, size_of(file), None, self._version)
         index = name.removesuffix(f".log{SWAP}") + ".index"
         segment.index = self.of.get(index + SWAP)
         if segment.index is None:

@@ -9,6 +9,7 @@ from kfmt_cli.broker.start.load import KnownLogs, Loaded, load
 from kfmt_cli.broker.start.ranges import LogRanges, Range, Ranges, ranges_of, without
 from kfmt_cli.broker.start.reach import Reach
 from kfmt_cli.broker.start.stored import StartFailed
+from kfmt_cli.broker.version import BY_DEFAULT, PredictedFor
 from kfmt_cli.disk.kinds import INDEXES
 from kfmt_cli.disk.names import offset_of_name
 from kfmt_cli.disk.tree import Folder
@@ -46,6 +47,8 @@ class Start:
     """Those of both that are in undamaged batches."""
     in_damage: Ranges = field(default_factory=list)
     """Ranges of offsets that consumers receive from damaged batches."""
+    kafka: PredictedFor = BY_DEFAULT
+    """The version of the broker."""
 
     @property
     def why(self) -> str:
