@@ -1,6 +1,7 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.PrintStream;
+import java.lang.reflect.Constructor;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -115,7 +116,9 @@ public class Broker {
                 .setName(it.getKey())
                 .setValue(it.getValue().asText())));
         }
-        new BootstrapDirectory(data.toString(), Optional.empty())
+        Constructor<?> of = BootstrapDirectory.class.getConstructors()[0]; // since 4.0 with the directory alone
+        Object[] values = {data.toString(), Optional.empty()};
+        ((BootstrapDirectory) of.newInstance(Arrays.copyOf(values, of.getParameterCount())))
             .writeBinaryFile(BootstrapMetadata.fromRecords(image, "the plan"));
     }
 
