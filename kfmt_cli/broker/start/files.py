@@ -18,7 +18,7 @@ _KRAFT_SNAPSHOT = f".checkpoint{DELETED}"
 class StartFiles:
     """The files by name; nothing is changed on the disk.
 
-    of: the file to read for each name; a swapped file keeps its old path. deleted: names, in order.
+    of: the file to read for each name; a swapped file keeps its old path. deleted: names on the disk, in order.
     swapped: names that swapped files took. replaced: the sizes in bytes of the files that they
     replaced. made: indexes that the broker creates empty.
     """
@@ -47,7 +47,8 @@ class StartFiles:
         if file is not None and is_replaced:
             self.replaced[name] = size_of(file)
         elif file is not None and not quietly:
-            self.deleted.append(name)
+            is_there = name in self._folder.files or name not in self.swapped
+            self.deleted.append(name if is_there else f"{name}{SWAP}")
 
     def swap(self) -> None:
         """Delete unfinished files and complete interrupted segment replacements."""
@@ -94,7 +95,9 @@ class StartFiles:
         index = name.removesuffix(f".log{SWAP}") + ".index"
         segment.index = self.of.get(index + SWAP)
         if segment.index is None:
-            self.made.add(index)  # empty, created by the search for the log end offset
+            # The search for the log end offset creates an empty one, which replaces the other.
+            self.made.add(index)
+            self.delete(index, is_replaced=True)
         try:
             return base, segment.next_offset
         finally:
