@@ -17,9 +17,9 @@ import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 /** A partition that Kafka has loaded, by the classes of the version at hand: 4.0 and 4.1 have moved them. */
 final class Loader {
     private static final Class<?> LOG =
-        any("org.apache.kafka.storage.internals.log.UnifiedLog", "kafka.log.UnifiedLog");
+        any("kafka.log.UnifiedLog", "org.apache.kafka.storage.internals.log.UnifiedLog");
     private static final Class<?> STATS =
-        any("org.apache.kafka.storage.log.metrics.BrokerTopicStats", "kafka.server.BrokerTopicStats");
+        any("kafka.server.BrokerTopicStats", "org.apache.kafka.storage.log.metrics.BrokerTopicStats");
     private static final Method READ = of("read", 4);
     private final Object log;
 

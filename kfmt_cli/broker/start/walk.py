@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
-from kfmt_cli.broker.start.stored import CorruptError, StartFailed, StoredBatch
+from kfmt_cli.broker.start.stored import CorruptError, PartialHeader, StartFailed, StoredBatch
 from kfmt_cli.broker.version import KafkaVersion
 
 
@@ -42,9 +42,11 @@ class Walk:
         row = self._first(offset)
         if not self._version.searches_by_base_offset:
             return None if row is None else (row, self.batches[row].last_offset)
-        if row is None and self.error is not None:
-            return None
         base = None if row is None else self._highest[row]
+        if row is None and self.error is not None:
+            if not isinstance(self.error, PartialHeader) or self.error.base_offset < offset:
+                return None
+            base = self.error.base_offset
         if row is not None and base == offset:
             return row, offset
         before = (len(self._highest) if row is None else row) - 1
