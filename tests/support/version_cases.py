@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 from tests.support.broken_partitions import sample, with_crc32
@@ -32,7 +33,7 @@ def undecodable(partition: Path, number: int) -> Files:
     log = max(file for file in files if file.endswith(".log"))
     data = files[log]
     starts = positions(data)
-    at, end = list(zip(starts, starts[1:], strict=False))[number]
+    at, end = list(itertools.pairwise(starts))[number]
     message = data[at:end]
     first = 35 if message[16] else 27  # after the first byte of the value
     changed = with_bytes(message, first, bytes(byte ^ 255 for byte in message[first : first + 8]))

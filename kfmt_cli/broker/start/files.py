@@ -18,9 +18,9 @@ _KRAFT_SNAPSHOT = f".checkpoint{DELETED}"
 class StartFiles:
     """The files by name; nothing is changed on the disk.
 
-    of: the file to read for each name; a swapped file keeps its old path. deleted: names on the disk, in order.
-    swapped: names that swapped files took. replaced: the sizes in bytes of the files that they
-    replaced. made: indexes that the broker creates empty.
+    of: the file to read for each name; a swapped file keeps its old path. deleted: names on the
+    disk, in order. swapped: names that swapped files took. replaced: the sizes in bytes of the
+    files that they replaced. made: indexes that the broker creates empty.
     """
 
     def __init__(self, folder: Folder, version: KafkaVersion) -> None:
