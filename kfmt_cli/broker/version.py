@@ -45,6 +45,11 @@ class PredictedFor:
     why: str
 
     @property
+    def row(self) -> dict[str, object]:
+        """The version in the JSON contract."""
+        return {"kafka_version": self.version.name, "observed_on": [self.version.observed_on]}
+
+    @property
     def words(self) -> str:
         """The version and the reason, for the end of a prediction."""
         return f"for Kafka {self.version.name}, {self.why}"

@@ -395,6 +395,8 @@ LOOKUP = RowType(
         number("n_scanned", "Batches it passes."),
         json_value("scanned", "The first of those."),
         json_value("batch", "The batch it finds.", null=True),
+        text("error", "Why it answers with an error.", null=True),
+        *_PREDICTED_FOR,
     ),
     Placed.PARTITION,
 )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kfmt_cli.broker.start.directory import BOOTSTRAP, METADATA_LOG, LogDirectory
+from kfmt_cli.broker.start.directory import BOOTSTRAP, METADATA_LOG, LogDirectory, directory_at
 from kfmt_cli.broker.start.identity import IdentifiedDirectory, contradictions, read_topic_id
 from kfmt_cli.broker.start.image import Image, read_image
 from kfmt_cli.broker.start.metadata_files import snapshots_of
@@ -339,6 +339,13 @@ def _become(replica: Replica, start: Start, what: str, reason: str) -> None:
 def _is_reserved(directory_id: str) -> bool:
     """Whether an id is reserved and names no known directory."""
     return directory_id.startswith("AAAAAAAAAAAAAAAAAAAA")
+
+
+def version_at(log_directory: Path) -> PredictedFor:
+    """The version of the broker of a log directory, by its metadata log or the default."""
+    broker = Broker([directory_at(log_directory)])
+    broker.find_version(None)
+    return broker.kafka
 
 
 def group(directories: Iterable[LogDirectory], together: frozenset[str]) -> list[Broker]:

@@ -136,10 +136,5 @@ def start_row(start: Start) -> dict[str, object]:
         "lost_offsets": [list(range_) for range_ in start.lost],
         "unreachable_offsets": [list(range_) for range_ in start.unreachable],
         "becomes": start.becomes,
-        **version_row(start.kafka),
+        **start.kafka.row,
     }
-
-
-def version_row(kafka: PredictedFor) -> dict[str, object]:
-    """The version of a prediction in the JSON contract."""
-    return {"kafka_version": kafka.version.name, "observed_on": [kafka.version.observed_on]}
