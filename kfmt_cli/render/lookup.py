@@ -12,7 +12,8 @@ from kfmt_cli.render.style import Theme, count, grouped, safe
 def lookup_lines(lookup: Lookup, theme: Theme, version: str) -> Iterator[str]:
     """The lines of a lookup. version: the one it is made for, and why."""
     target = _value(lookup.column, lookup.target)
-    yield theme.paint("bold", f"{safe(lookup.log)}   {lookup.column} {target}") + "\n"
+    yield theme.paint("bold", f"{safe(lookup.log)}   {lookup.column} {target}")
+    yield f"   {version}\n"
     for search in lookup.searches:
         yield from _search_lines(search, theme)
     yield f" scan from byte {grouped(lookup.scan_from)} of the log\n"
@@ -22,11 +23,11 @@ def lookup_lines(lookup: Lookup, theme: Theme, version: str) -> Iterator[str]:
     if more:
         yield theme.paint("dim", f"   skipped  {count(more, 'more batch', 'more batches')}\n")
     if lookup.error is not None:
-        yield theme.paint("bad", f"   error    {safe(lookup.error)} ({version})") + "\n"
+        yield theme.paint("bad", f"   error    {safe(lookup.error)}") + "\n"
     elif lookup.batch is None:
-        yield theme.paint("bad", f"   not found: beyond the end of the log ({version})") + "\n"
+        yield theme.paint("bad", f"   not found: beyond the end of the log") + "\n"
     else:
-        yield theme.paint("good", f"   found    {_batch(lookup.batch)}") + f" ({version})\n"
+        yield theme.paint("good", f"   found    {_batch(lookup.batch)}") + "\n"
 
 
 def _search_lines(search: IndexSearch, theme: Theme) -> Iterator[str]:

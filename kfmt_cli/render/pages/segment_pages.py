@@ -114,9 +114,9 @@ def finding_an_offset(facts: PageFacts) -> Iterator[Part]:
     yield (
         "Kafka 3.9 and 4.0 take the first batch that ends at or after the offset. From 4.1 on, the "
         "broker compares base offsets: it takes the batch before the first one that begins after "
-        "the offset. If bytes that are no batch follow, 3.9 and 4.0 still give all of the batch "
-        "before them; in 4.1 and 4.2, a fetch of any offset after its first one fails. To know the "
-        "base offset of a compressed batch of magic 0 or 1, 4.0 and later decompress it."
+        "the offset. If zeros follow a batch, 3.9 and 4.0 still give all of it; in 4.1 and 4.2, a "
+        "fetch of any offset after its first one fails. To know the base offset of a compressed "
+        "batch of magic 0 or 1, 4.0 and later decompress it."
     )
     yield f"Offset {offset} in {facts.words}:"
     yield _steps(facts, offset)
