@@ -25,7 +25,7 @@ def lookup_lines(lookup: Lookup, theme: Theme, version: str) -> Iterator[str]:
     if lookup.error is not None:
         yield theme.paint("bad", f"   error    {safe(lookup.error)}") + "\n"
     elif lookup.batch is None:
-        yield theme.paint("bad", f"   not found: beyond the end of the log") + "\n"
+        yield theme.paint("bad", "   not found: beyond the end of the log") + "\n"
     else:
         yield theme.paint("good", f"   found    {_batch(lookup.batch)}") + "\n"
 
