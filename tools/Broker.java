@@ -1,6 +1,7 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.PrintStream;
+import java.lang.reflect.Constructor;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -12,7 +13,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
-import java.util.function.Supplier;
 import kafka.server.KafkaConfig;
 import kafka.server.KafkaRaftServer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -27,7 +27,6 @@ import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.metadata.TopicRecord;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
-import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.metadata.LeaderRecoveryState;
 import org.apache.kafka.metadata.bootstrap.BootstrapDirectory;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
@@ -117,7 +116,9 @@ public class Broker {
                 .setName(it.getKey())
                 .setValue(it.getValue().asText())));
         }
-        new BootstrapDirectory(data.toString(), Optional.empty())
+        Constructor<?> of = BootstrapDirectory.class.getConstructors()[0]; // since 4.0 with the directory alone
+        Object[] values = {data.toString(), Optional.empty()};
+        ((BootstrapDirectory) of.newInstance(Arrays.copyOf(values, of.getParameterCount())))
             .writeBinaryFile(BootstrapMetadata.fromRecords(image, "the plan"));
     }
 
@@ -178,38 +179,5 @@ public class Broker {
 
     private static String hexadecimal(byte[] bytes) {
         return bytes == null ? null : HexFormat.of().formatHex(bytes);
-    }
-
-    /**
-     * A clock that begins at another time. What a producer's expiry and retention go by is the age of a record,
-     * so that the hour decides what is old; a day after 1970 began, no record is.
-     */
-    static final class OtherClock implements Time {
-        static final long EARLY = Duration.ofDays(1).toMillis();
-        private final long start;
-
-        OtherClock(long now) {
-            start = SYSTEM.milliseconds() - now;
-        }
-
-        @Override
-        public long milliseconds() {
-            return SYSTEM.milliseconds() - start;
-        }
-
-        @Override
-        public long nanoseconds() {
-            return SYSTEM.nanoseconds();
-        }
-
-        @Override
-        public void sleep(long milliseconds) {
-            SYSTEM.sleep(milliseconds);
-        }
-
-        @Override
-        public void waitObject(Object object, Supplier<Boolean> condition, long deadline) throws InterruptedException {
-            SYSTEM.waitObject(object, condition, deadline + start);
-        }
     }
 }

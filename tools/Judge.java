@@ -9,14 +9,9 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
-import kafka.log.UnifiedLog;
-import kafka.server.BrokerTopicStats;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.record.FileRecords;
 import org.apache.kafka.common.record.MemoryRecords;
@@ -27,10 +22,8 @@ import org.apache.kafka.common.utils.BufferSupplier;
 import org.apache.kafka.common.utils.CloseableIterator;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.util.Scheduler;
-import org.apache.kafka.storage.internals.log.FetchIsolation;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
-import org.apache.kafka.storage.internals.log.LogOffsetsListener;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 
 /**
@@ -42,13 +35,14 @@ import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
  * shutdown does ("close"), so that its files can be read, and whether producers expire by today's clock ("now"). Standard output has a JSON object a case:
  * whether the log was loaded ("starts"), the error if not ("error"), "log_start", "log_end", the size of each file that
  * is left ("files"), and the ranges of offsets that a consumer with its default settings is given when it seeks to each
- * of them ("reached").
+ * of them ("reached"), and whether the heap was too small for any of it ("out_of_memory"). One source for every version: Loader.java.
  */
 public class Judge {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final int DAY = 24 * 3600 * 1000;
     private static final int FETCH_BYTES = 1 << 20;
     private static final int MAX_POLL_RECORDS = 500;
+    private static boolean isOutOfMemory;
 
     /** Never does anything, so that files stay where loading has left them. */
     private static final class Idle implements Scheduler {
@@ -72,7 +66,7 @@ public class Judge {
         }
     }
 
-    public static void main(String[] arguments) throws Exception {
+    public static void main(String[] arguments) throws Throwable {
         PrintStream out = System.out;
         System.setOut(System.err);
         for (JsonNode plan : JSON.readTree(System.in)) {
@@ -83,22 +77,23 @@ public class Judge {
         Runtime.getRuntime().halt(0);
     }
 
-    private static Map<String, Object> judge(JsonNode plan) {
+    private static Map<String, Object> judge(JsonNode plan) throws Throwable {
         Map<String, Object> found = new LinkedHashMap<>();
         File dir = new File(plan.get("dir").asText());
         Map<String, String> settings = new HashMap<>();
         plan.get("settings").fields().forEachRemaining(it -> settings.put(it.getKey(), it.getValue().asText()));
-        UnifiedLog log = null;
+        Loader log = null;
+        isOutOfMemory = false;
         boolean isNow = plan.get("now").asBoolean();
         try {
-            log = UnifiedLog.apply(
+            log = Loader.load(
                 dir, new LogConfig(settings), plan.get("log_start").asLong(), plan.get("recovery_point").asLong(),
-                new Idle(), new BrokerTopicStats(false), isNow ? Time.SYSTEM : new Broker.OtherClock(Broker.OtherClock.EARLY), 900000,
-                new ProducerStateManagerConfig(isNow ? DAY : Integer.MAX_VALUE, false), 600000, new LogDirFailureChannel(1),
-                plan.get("clean").asBoolean(), scala.Option.empty(), true, new ConcurrentHashMap<>(), false,
-                LogOffsetsListener.NO_OP_OFFSETS_LISTENER);
+                new Idle(), isNow ? Time.SYSTEM : new OtherClock(OtherClock.EARLY),
+                new ProducerStateManagerConfig(isNow ? DAY : Integer.MAX_VALUE, false), new LogDirFailureChannel(1),
+                plan.get("clean").asBoolean());
         } catch (Throwable failure) {
             found.put("error", words(failure));
+            isOutOfMemory = failure instanceof OutOfMemoryError;
         }
         found.put("starts", log != null);
         if (log != null) {
@@ -116,11 +111,12 @@ public class Judge {
                 log.closeHandlers();
             }
         }
+        found.put("out_of_memory", isOutOfMemory);
         return found;
     }
 
     /** The ranges of offsets that seeks to them are answered with. */
-    private static List<long[]> reached(UnifiedLog log, long until) {
+    private static List<long[]> reached(Loader log, long until) throws Throwable {
         List<long[]> ranges = new ArrayList<>();
         for (long offset = log.logStartOffset(); offset < Math.min(until, log.logEndOffset()); offset++) {
             boolean isGiven;
@@ -128,6 +124,7 @@ public class Judge {
                 isGiven = isGiven(log, offset);
             } catch (Throwable failure) {
                 isGiven = false;
+                isOutOfMemory |= failure instanceof OutOfMemoryError;
             }
             if (!isGiven) {
                 continue;
@@ -143,8 +140,8 @@ public class Judge {
     }
 
     /** What the consumer's CompletedFetch does with the first poll of a fetch from an offset. */
-    private static boolean isGiven(UnifiedLog log, long offset) throws Exception {
-        Records records = log.read(offset, FETCH_BYTES, FetchIsolation.LOG_END, true).records;
+    private static boolean isGiven(Loader log, long offset) throws Throwable {
+        Records records = log.read(offset, FETCH_BYTES);
         MemoryRecords fetched = records instanceof MemoryRecords ? (MemoryRecords) records : inMemory((FileRecords) records);
         boolean isGiven = false;
         int given = 0;

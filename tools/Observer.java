@@ -26,10 +26,7 @@ import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.utils.Exit;
-import org.apache.log4j.AppenderSkeleton;
-import org.apache.log4j.Level;
-import org.apache.log4j.Logger;
-import org.apache.log4j.spi.LoggingEvent;
+import org.slf4j.impl.StaticLoggerBinder;
 
 /**
  * Starts of Kafka's KRaft server on log directories that may be damaged, and what became of each.
@@ -82,8 +79,12 @@ public class Observer {
         System.setOut(System.err);
         Exit.setExitProcedure(Observer::halted);
         Exit.setHaltProcedure(Observer::halted);
-        Logger.getRootLogger().removeAllAppenders();
-        Logger.getRootLogger().addAppender(new Errors());
+        StaticLoggerBinder.listen((said, failure) -> { // each start is given what its threads log
+            Start start = CURRENT.get();
+            if (start != null) {
+                start.log(failure == null ? said : said + " < " + words(failure));
+            }
+        });
         JsonNode plan = JSON.readTree(System.in);
         ExecutorService servers = Executors.newFixedThreadPool(plan.get("parallel").asInt());
         List<Future<Map<String, Object>>> done = new ArrayList<>();
@@ -126,8 +127,8 @@ public class Observer {
         Thread starter = new Thread(() -> {
             CURRENT.set(start);
             try {
-                String now = settings.getProperty("clock", Long.toString(Broker.OtherClock.EARLY));
-                KafkaRaftServer server = new KafkaRaftServer(config, new Broker.OtherClock(Long.parseLong(now)));
+                String now = settings.getProperty("clock", Long.toString(OtherClock.EARLY));
+                KafkaRaftServer server = new KafkaRaftServer(config, new OtherClock(Long.parseLong(now)));
                 made.complete(server);
                 server.startup();
                 start.up.complete(true);
@@ -150,7 +151,7 @@ public class Observer {
                 if (start.down.isDone()) { // it ended itself after it had come up
                     up = false;
                 } else {
-                    rest(Path.of(config.logDirs().head()), plan.get("pause").asLong());
+                    rest(Path.of(settings.getProperty("log.dirs").split(",")[0]), plan.get("pause").asLong());
                     topics.putAll(looks.get());
                 }
             }
@@ -353,32 +354,5 @@ public class Observer {
             words.append(words.length() > 0 ? " < " : "").append(it);
         }
         return words.toString();
-    }
-
-    /** Gives each start the errors that its threads log. */
-    private static final class Errors extends AppenderSkeleton {
-        @Override
-        protected void append(LoggingEvent event) {
-            if (!event.getLevel().isGreaterOrEqual(Level.ERROR)) {
-                return;
-            }
-            String words = event.getRenderedMessage();
-            if (event.getThrowableInformation() != null) {
-                words += " < " + words(event.getThrowableInformation().getThrowable());
-            }
-            Start start = CURRENT.get();
-            if (start != null) {
-                start.log(words);
-            }
-        }
-
-        @Override
-        public void close() {
-        }
-
-        @Override
-        public boolean requiresLayout() {
-            return false;
-        }
     }
 }

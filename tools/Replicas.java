@@ -94,7 +94,7 @@ public class Replicas {
         int status = 0;
         try {
             for (KafkaConfig config : configs) {
-                KafkaRaftServer server = new KafkaRaftServer(config, new Broker.OtherClock(Broker.OtherClock.EARLY));
+                KafkaRaftServer server = new KafkaRaftServer(config, new OtherClock(OtherClock.EARLY));
                 servers.add(server);
                 server.startup();
             }

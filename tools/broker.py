@@ -21,7 +21,7 @@ from types import MappingProxyType
 
 from tools.kafka import TOOLS, VERSION, compiled, java
 
-SOURCE = TOOLS / "Broker.java"
+SOURCES = (TOOLS / "Broker.java", TOOLS / "OtherClock.java")
 TIMEOUT = 300  # seconds, for all that one process does
 SEGMENT_FILE = re.compile(r"\d{20}\.(log|index|timeindex|txnindex|snapshot)")
 SERVER = {
@@ -131,7 +131,7 @@ def run(data: Path, settings: Sequence[Mapping[str, str]], isolation: str | None
         "isolation": isolation,
     }
     with tempfile.TemporaryDirectory() as natives:  # of the codecs, which would stay in /tmp
-        classes = compiled(VERSION, SOURCE)
+        classes = compiled(VERSION, *SOURCES)
         command = java(VERSION, f"-Djava.io.tmpdir={natives}", "Broker", classes=classes)
         try:
             done = subprocess.run(

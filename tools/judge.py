@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.broker import SOURCE, BrokerError, text
+from tools.broker import BrokerError, text
 from tools.kafka import TOOLS, VERSION, compiled, java
 
-SOURCES = (SOURCE, TOOLS / "Judge.java")
+SOURCES = tuple(TOOLS / f"{name}.java" for name in ("Judge", "Loader", "OtherClock"))
 TIMEOUT = 900  # seconds, for all cases together
 Files = Mapping[str, bytes]
 
@@ -52,6 +52,8 @@ class Judged:
     log_end: int = 0
     files: Mapping[str, int] = field(default_factory=dict)
     """The sizes of those that are left."""
+    out_of_memory: bool = False
+    """Whether the heap was too small, so that its size decides what becomes of it."""
     reached: Sequence[tuple[int, int]] = ()
     """The ranges of offsets that a consumer is given when it seeks to them."""
     contents: Files = field(default_factory=dict)

@@ -22,6 +22,7 @@ TOOLS = Path(__file__).resolve().parent
 ROOT = TOOLS.parent
 SAMPLES = ROOT / "sample_segments"
 VERSION = "3.9.1"
+NEWEST = "4.2.0"
 KEPT = ROOT / "tests/kept"
 KEPT_SUFFIX = f".kafka-dump-log-{VERSION}.txt"
 

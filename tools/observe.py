@@ -22,14 +22,14 @@ from tools.broker import (
     CLEAN_SHUTDOWN,
     SEGMENT_FILE,
     SERVER,
-    SOURCE,
     BrokerError,
     free_ports,
     text,
 )
+from tools.broker import SOURCES as BROKER
 from tools.kafka import TOOLS, VERSION, compiled, java
 
-SOURCES = (SOURCE, TOOLS / "Observer.java")
+SOURCES = (*BROKER, TOOLS / "Observer.java", TOOLS / "StaticLoggerBinder.java")
 TIMEOUT = 900  # seconds, for all starts together
 PARALLEL = 3  # servers at once
 UNCOMMITTED, COMMITTED = "read_uncommitted", "read_committed"
@@ -145,20 +145,20 @@ def partition_files(partition: Path) -> Files:
     }
 
 
-def observe(plans: Sequence[Plan]) -> list[Outcome]:
-    """Start a broker for each plan and say what became of its partitions.
+def observe(plans: Sequence[Plan], version: str = VERSION) -> list[Outcome]:
+    """Start a broker of a version for each plan and say what became of its partitions.
 
     A broker that did not yet know its topics when it looked at their directories has set those
     aside as strays, and shows nothing of them: it is started again.
     """
     if not plans:
         return []
-    outcomes = _observe(plans)
+    outcomes = _observe(plans, version)
     for _ in range(TRIES):
         again = [i for i, outcome in enumerate(outcomes) if _has_new_stray(plans[i], outcome)]
         if not again:
             break
-        for i, outcome in zip(again, _observe([plans[i] for i in again]), strict=True):
+        for i, outcome in zip(again, _observe([plans[i] for i in again], version), strict=True):
             outcomes[i] = outcome
     return outcomes
 
@@ -168,7 +168,7 @@ def _has_new_stray(plan: Plan, outcome: Outcome) -> bool:
     return any(name.endswith("-stray") and name not in given for name in outcome.beside)
 
 
-def _observe(plans: Sequence[Plan]) -> list[Outcome]:
+def _observe(plans: Sequence[Plan], version: str) -> list[Outcome]:
     with tempfile.TemporaryDirectory() as scratch:
         folders = [Path(scratch) / f"data{i}" for i in range(len(plans))]
         ports = free_ports(2 * len(plans))
@@ -176,7 +176,7 @@ def _observe(plans: Sequence[Plan]) -> list[Outcome]:
             _prepare(plan, folder, ports[2 * i : 2 * i + 2])
             for i, (plan, folder) in enumerate(zip(plans, folders, strict=True))
         ]
-        lines = run_starts(starts)
+        lines = run_starts(starts, version)
         return [
             _outcome(plan, folder, line)
             for plan, folder, line in zip(plans, folders, lines, strict=True)

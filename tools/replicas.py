@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.broker import SERVER, SOURCE, TIMEOUT, BrokerError, copy, free_ports, text, topic
+from tools.broker import SERVER, TIMEOUT, BrokerError, copy, free_ports, text, topic
+from tools.broker import SOURCES as BROKER
 from tools.kafka import TOOLS, VERSION, compiled, java
 
-SOURCES = (SOURCE, TOOLS / "Replicas.java")
+SOURCES = (*BROKER, TOOLS / "Replicas.java")
 EPOCHS = "leader-epoch-checkpoint"
 
 

@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
+from kfmt_cli.broker.start.consumer import base_offset_of
+from kfmt_cli.broker.start.stored import LogBytes, StoredBatch, batches
+from kfmt_cli.broker.start.walk import Walk
+from kfmt_cli.broker.version import KafkaVersion
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, read_rows
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.segment import Segment
@@ -71,6 +76,8 @@ class Lookup:
     """(position, base offset, last offset, max timestamp) of the batches skipped."""
     batch: dict[str, int] | None = None
     """The same for the batch found, or None."""
+    error: str | None = None
+    """Why the broker answers with an error."""
 
 
 class Values(Protocol):
@@ -122,8 +129,10 @@ def search(file: Input | None, kind: Kind, column: str, target: int) -> IndexSea
     return found
 
 
-def look_up(segment: Segment, offset: int | None, timestamp: int | None) -> Lookup:
-    """Look up an offset or a timestamp in one segment; raises InputError."""
+def look_up(
+    segment: Segment, offset: int | None, timestamp: int | None, version: KafkaVersion
+) -> Lookup:
+    """Look up an offset or a timestamp in one segment as a version does; raises InputError."""
     log = segment.log
     assert log is not None
     if timestamp is not None:
@@ -139,7 +148,10 @@ def look_up(segment: Segment, offset: int | None, timestamp: int | None) -> Look
     offsets = _search(segment, OFFSET_INDEX, "offset", start)
     done.searches.append(offsets)
     done.scan_from = offsets.found.get("log_position", 0)
-    _scan(done, log)
+    if timestamp is None:
+        _find(done, log, version)
+    else:
+        _scan(done, log)
     return done
 
 
@@ -147,19 +159,46 @@ def _search(segment: Segment, kind: Kind, column: str, target: int) -> IndexSear
     return search(segment.indexes.get(kind), kind, column, target)
 
 
+def _find(done: Lookup, log: Input, version: KafkaVersion) -> None:
+    """Find the batch for an offset, from the entry's position onward."""
+    stored = LogBytes(log.path, log.name)
+    try:
+        steps = batches(stored, done.scan_from, stored.size)
+        walk = Walk(steps, version, partial(base_offset_of, stored))
+        found = walk.find(done.target)
+        error = walk.error if found is None else walk.trouble(found[0])
+        passed = walk.batches if found is None else walk.batches[: found[0]]
+        done.n_scanned = len(passed)
+        done.scanned = [_of_stored(batch) for batch in passed[:MOST_SCANNED]]
+        if error is not None:
+            done.error = str(error)
+        elif found is not None:
+            done.batch = _of_stored(walk.batches[found[0]])
+    finally:
+        stored.close()
+
+
+def _of_stored(batch: StoredBatch) -> dict[str, int]:
+    return {
+        "position": batch.position,
+        "base_offset": batch.base_offset,
+        "last_offset": batch.last_offset,
+        "max_timestamp": batch.max_timestamp,
+    }
+
+
 def _scan(done: Lookup, log: Input) -> None:
-    """Scan the batches from the entry's position to the first that can contain the target."""
-    wanted = "max_timestamp" if done.column == "timestamp" else "last_offset"
+    """Scan the batches from the entry's position to the first that is new enough."""
     with open_log(log, read_ahead=False) as opened:
         for block in opened.blocks:
-            batches = _behind(block, done.scan_from)
-            found = np.flatnonzero(batches[wanted] >= done.target)
-            n = int(found[0]) if len(found) else len(batches)
+            table = _behind(block, done.scan_from)
+            found = np.flatnonzero(table["max_timestamp"] >= done.target)
+            n = int(found[0]) if len(found) else len(table)
             room = MOST_SCANNED - len(done.scanned)
-            done.scanned += [_words(batches, i) for i in range(min(n, room))]
+            done.scanned += [_words(table, i) for i in range(min(n, room))]
             done.n_scanned += n
             if len(found):
-                done.batch = _words(batches, n)
+                done.batch = _words(table, n)
                 return
 
 

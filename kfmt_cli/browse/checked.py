@@ -110,7 +110,7 @@ def _run_check(paths: tuple[str, ...], stop: Callable[[], bool]) -> tuple[_Findi
     sink = _FindingSink(host)
     run = Run(host, sink, CHECK_RESULT)
     takes = of_codes((), ())
-    task = CheckPaths(run, 1, Limit(), INDEX_INTERVAL_BYTES, MOST_FINDINGS, takes)
+    task = CheckPaths(run, 1, Limit(), INDEX_INTERVAL_BYTES, None, MOST_FINDINGS, takes)
     task.paths(paths)
     if stop():
         raise OutputClosed(host.exit_code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -15,6 +15,7 @@ from kfmt_cli.cli.options import (
     common,
     index_interval,
     jobs,
+    kafka_version,
     lists_all,
     max_decompressed,
     max_findings,
@@ -25,6 +26,9 @@ from kfmt_cli.cli.options import (
     wide,
 )
 from kfmt_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from kfmt_cli.broker.version import PredictedFor
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,6 +58,7 @@ def _of_codes(option: str, help_: str) -> Callable[[F], F]:
     help="Limit the read rate, use one core, and drop the data from the page cache afterwards: for "
     "disks a broker is using.",
 )
+@kafka_version
 @index_interval("The broker's setting; recovery rebuilds indexes with it.")
 @common(
     *(lists_all, shows_notes, wide, report_format, color),
@@ -66,6 +71,7 @@ def check(
     ignore: tuple[str, ...],
     throttle: float | None,
     index_interval_bytes: int,
+    kafka: PredictedFor | None,
     common: Common,
 ) -> int:
     """Check everything about a partition, log directory or broker that can be verified offline;
@@ -75,7 +81,7 @@ def check(
     transactions, leader epochs, checkpoints, names and leftover files. For each partition, predicts
     what a broker does with it after a crash and after a clean shutdown: whether it starts, the log
     end offset, which files it truncates or deletes, and which offsets are lost or unreachable.
-    Predictions are for Kafka 3.9.
+    Predictions are for one version of Kafka, and the last line says for which.
 
     \b
     Examples:
@@ -100,6 +106,7 @@ def check(
         common.jobs if throttle is None else 1,
         common.limit,
         index_interval_bytes,
+        kafka,
         common.max_findings,
         of_codes(only, ignore),
     )

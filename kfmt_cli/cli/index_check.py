@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from kfmt_cli.cli.options import (
@@ -10,6 +12,7 @@ from kfmt_cli.cli.options import (
     common,
     index_interval,
     jobs,
+    kafka_version,
     lists_all,
     max_decompressed,
     max_findings,
@@ -21,6 +24,9 @@ from kfmt_cli.cli.options import (
 )
 from kfmt_cli.errors import UsageError
 
+if TYPE_CHECKING:
+    from kfmt_cli.broker.version import PredictedFor
+
 
 @click.command(name="index-check", short_help="Check indexes against their log.")
 @paths
@@ -30,6 +36,7 @@ from kfmt_cli.errors import UsageError
     type=int,
     help="Show how a broker looks up this timestamp (ms since 1970).",
 )
+@kafka_version
 @index_interval("The broker's setting, for notes about gaps between entries.")
 @common(
     *(lists_all, shows_notes, wide, output_format, color),
@@ -39,6 +46,7 @@ def index_check(
     paths: tuple[str, ...],
     lookup_offset: int | None,
     lookup_timestamp: int | None,
+    kafka: PredictedFor | None,
     index_interval_bytes: int,
     common: Common,
 ) -> int:
@@ -61,7 +69,7 @@ def index_check(
         raise UsageError("use only one of --lookup-offset and --lookup-timestamp")
     run = common.run(INDEX_RESULT, finds=True)
     if lookup_offset is not None or lookup_timestamp is not None:
-        show_lookups(run, paths, lookup_offset, lookup_timestamp)
+        show_lookups(run, paths, lookup_offset, lookup_timestamp, kafka)
         return run.host.exit_code
     checker = IndexChecker(common.limit, index_interval_bytes, common.max_findings)
     task = IndexCheck(checker, common.jobs, run.summary.passed_over)

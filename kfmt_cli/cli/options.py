@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.version import OLDEST, VERSIONS, by_option
 from kfmt_cli.core.parallel import available_cores
 from kfmt_cli.errors import UsageError
 from kfmt_cli.findings.finding import MOST_FINDINGS, MOST_PLACES
@@ -184,6 +185,18 @@ def color(function: F) -> F:
         default="auto",
         show_default=True,
         help="Use colour; auto: only on a terminal and if NO_COLOR is not set.",
+    )(function)
+
+
+def kafka_version(function: F) -> F:
+    """--kafka-version."""
+    return click.option(
+        "--kafka-version",
+        "kafka",
+        type=click.Choice([version.name for version in VERSIONS]),
+        callback=lambda _context, _option, name: None if name is None else by_option(name),
+        help="The broker's version, for predictions. [default: metadata.version in the metadata "
+        f"log, {OLDEST.name} without one]",
     )(function)
 
 

@@ -14,6 +14,7 @@ from kfmt_cli.cli.options import (
     config,
     force,
     jobs,
+    kafka_version,
     max_decompressed,
     now,
     optional_paths,
@@ -21,6 +22,7 @@ from kfmt_cli.cli.options import (
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
+    from kfmt_cli.broker.version import PredictedFor
     from kfmt_cli.render.report.page_data import PageData
 
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     help="Instead of PATH: use the output of kfmt pipeline in DIR (or DIR/_kfmt). May be repeated "
     "for several jobs.",
 )
+@kafka_version
 @now
 @config
 @force
@@ -45,6 +48,7 @@ def report(
     to: str,
     data: str | None,
     of_jobs: tuple[str, ...],
+    kafka: PredictedFor | None,
     now: int,
     config: Path | None,
     force: bool,
@@ -72,7 +76,7 @@ def report(
     except ImportError as error:
         raise UsageError(f"{error.name} is not installed: pip install 'kfmt-cli[report]'") from None
     run = common.run(writes=True)
-    gathering = Gathering(run.host, SettingsOf(config), now, common.jobs, common.limit)
+    gathering = Gathering(run.host, SettingsOf(config), now, common.jobs, common.limit, kafka)
 
     def gather() -> PageData:
         return gather_jobs(of_jobs) if of_jobs else gathering.gather(paths)

@@ -24,16 +24,24 @@ if TYPE_CHECKING:
 Paths = Path | Sequence[Path]
 
 
-def check(paths: Paths, *, jobs: int | None = None) -> Answer:
-    """Check everything about the partitions under some paths, as `kfmt check` does."""
+def check(paths: Paths, *, jobs: int | None = None, kafka_version: str | None = None) -> Answer:
+    """Check everything about the partitions under some paths, as `kfmt check` does.
+
+    kafka_version: the broker's, such as "4.2"; by default that of the metadata log.
+    """
     from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
+    from kfmt_cli.broker.version import VERSIONS, by_option
     from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
     from kfmt_cli.commands.check.command import CheckPaths, of_codes
+
+    if kafka_version not in (None, *(version.name for version in VERSIONS)):
+        raise UsageError(f"no version of Kafka named {kafka_version!r}")
+    kafka = None if kafka_version is None else by_option(kafka_version)
 
     def command(run: Run) -> None:
         takes = of_codes((), ())
         n = jobs or available_cores()
-        task = CheckPaths(run, n, Limit(), INDEX_INTERVAL_BYTES, MOST_FINDINGS, takes)
+        task = CheckPaths(run, n, Limit(), INDEX_INTERVAL_BYTES, kafka, MOST_FINDINGS, takes)
         task.paths(path_names(paths))
 
     return answer_of(command, CHECK_RESULT)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from kfmt_cli import __version__
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.placement import GROUPS
+from kfmt_cli.broker.version import PredictedFor
 from kfmt_cli.commands.answer import Nobody
 from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
 from kfmt_cli.commands.check.command import CheckPaths
@@ -85,6 +86,8 @@ class Gathering:
     """Current time in milliseconds."""
     jobs: int = 1
     limit: Limit = field(default_factory=Limit)
+    kafka: PredictedFor | None = None
+    """The broker's version that the user named."""
 
     def gather(self, paths: tuple[str, ...]) -> PageData:
         """Collect the data of some paths; raises UsageError."""
@@ -124,7 +127,7 @@ class Gathering:
         data.exit_code = max(data.exit_code, host.exit_code)
 
     def _check(self, run: Run, paths: tuple[str, ...]) -> None:
-        CheckPaths(run, self.jobs, self.limit, INDEX_INTERVAL_BYTES).paths(paths)
+        CheckPaths(run, self.jobs, self.limit, INDEX_INTERVAL_BYTES, self.kafka).paths(paths)
 
     def _stat(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
         found = frozenset(str(row["file"]) for row in data.of("finding"))

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from kfmt_cli.broker.lookup import Lookup, choose, look_up
+from kfmt_cli.broker.start.brokers import version_at
+from kfmt_cli.broker.version import PredictedFor
 from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.commands.run import Event, Run, Unread, told
 from kfmt_cli.core.packed import WHOLLY_PACKED
@@ -113,16 +115,25 @@ def check_unit(
 
 
 def show_lookups(
-    run: Run, paths: tuple[str, ...], offset: int | None, timestamp: int | None
+    run: Run,
+    paths: tuple[str, ...],
+    offset: int | None,
+    timestamp: int | None,
+    wanted: PredictedFor | None = None,
 ) -> None:
-    """Show the lookup of an offset or timestamp in each partition; raises InputError."""
+    """Show the lookup of an offset or timestamp in each partition; raises InputError.
+
+    wanted: the version that the user named.
+    """
     for target in targets(paths, run.complain):
         found = [segment for segment in target.segments() if segment.log is not None]
         folders = sorted({_folder(segment) for segment in found})
         for folder in folders:
             here = [segment for segment in found if _folder(segment) == folder]
-            lookup = look_up(choose(here, offset, timestamp), offset, timestamp)
-            run.sink.document(LOOKUP, _row(lookup), lookup_lines(lookup, run.host.theme))
+            kafka = wanted or version_at(Path(folder).resolve().parent)
+            lookup = look_up(choose(here, offset, timestamp), offset, timestamp, kafka.version)
+            lines = lookup_lines(lookup, run.host.theme, kafka.words)
+            run.sink.document(LOOKUP, {**_row(lookup), **kafka.row}, lines)
             if lookup.batch is None:
                 run.host.reached(ExitCode.FINDINGS)
         if not found and not target.unlisted:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from pathlib import Path
 
 from kfmt_cli.broker.log_end import log_end
 from kfmt_cli.broker.placement import GROUPS, PARTITIONS, partition_of_id
+from kfmt_cli.broker.start.identity import read_topic_id
+from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.broker.state import REPLAYS, is_replayed, replay_of
 from kfmt_cli.broker.state.replay import Replay, Row, State
 from kfmt_cli.checks.log.verifier import open_checked
@@ -16,19 +20,30 @@ from kfmt_cli.commands.internal import TopicPartition, end_of, partitions_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.json_text import json_text
+from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.tree import is_folder, listing
+from kfmt_cli.disk.names import place_of
+from kfmt_cli.disk.tree import classify, is_folder, listing
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings.damage import PAYLOAD_MALFORMED
 from kfmt_cli.findings.finding import Finding, Findings, Severity
 from kfmt_cli.log.stream import stream
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.column import Column, ColumnKind
-from kfmt_cli.rows.state_types import COMMITTED_OFFSET, MIRROR_SYNC, StateType, with_change
+from kfmt_cli.rows.state_types import (
+    COMMITTED_OFFSET,
+    MIRROR_SYNC,
+    SHARE_PARTITION,
+    StateType,
+    with_change,
+)
 
-# Rows with the reading position in a partition: the column with the offset, and the distance from
-# it to the next offset to read.
-READING = {COMMITTED_OFFSET: ("offset", 0), MIRROR_SYNC: ("upstream_offset", 1)}
+# Rows with the reading position in a partition: the column with the offset.
+READING = {
+    COMMITTED_OFFSET: "offset",
+    MIRROR_SYNC: "upstream_offset",
+    SHARE_PARTITION: "start_offset",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +97,7 @@ class ShowState:
     _n_damage: int = 0
     _last: int = -1
     _ends: dict[str, int | None] = field(default_factory=dict)
+    _names: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show the state of the topics under some paths; raises UsageError."""
@@ -192,15 +208,27 @@ class ShowState:
 
     def _with_lag(self, type_: StateType, row: Row, log_directory: str) -> Row:
         """A row with a reading position, completed with log end offset and lag."""
-        column, ahead = READING[type_]
         values = dict(zip(type_.names, row, strict=True))
+        if type_ is SHARE_PARTITION:
+            values["topic"] = self._names_in(log_directory).get(str(values["topic_id"]))
         name = f"{values['topic']}-{values['partition']}"
         if name not in self._ends:
             self._ends[name] = _end_in(f"{log_directory}/{name}")
-        end, offset = self._ends[name], values[column]
+        end, offset, read = self._ends[name], values[READING[type_]], _read_ahead(type_, values)
         if end is not None and isinstance(offset, int):
-            values |= {"log_end_offset": end, "lag": end - offset - ahead}
+            values |= {"log_end_offset": end, "lag": None if read is None else end - offset - read}
         return tuple(values.values())
+
+    def _names_in(self, log_directory: str) -> dict[str, str]:
+        """The topics with a partition in a log directory, by their ids."""
+        if log_directory not in self._names:
+            found = self._names[log_directory] = {}
+            for file in Path(log_directory).glob("*-*/partition.metadata"):
+                topic, _ = place_of(file.parent.name)
+                with suppress(InputError, StartFailed):  # told by `check`
+                    topic_id = read_topic_id(classify(str(file), file.name))
+                    found[uuid_text(topic_id)] = topic or ""
+        return self._names[log_directory]
 
     def _chosen(self, type_: StateType, rows: dict[Row, Row]) -> dict[Row, Row]:
         """The rows about the wanted group and topic."""
@@ -255,6 +283,20 @@ class ShowState:
             self._n_rows[type_.name] = self._n_rows.get(type_.name, 0) + len(rows)
         row_type = with_change(type_.rows) if self._since else type_.rows
         run.rows(name, row_type, [rows], nouns)
+
+
+def _read_ahead(type_: StateType, values: Mapping[str, object]) -> int | None:
+    """The number of offsets from the reading position on that are read; None if unknown.
+
+    Of a share partition: `org.apache.kafka.coordinator.group.GroupCoordinatorService`,
+    computeShareGroupLagAndBuildResponse.
+    """
+    if type_ is not SHARE_PARTITION:
+        return int(type_ is MIRROR_SYNC)
+    start, complete = values["start_offset"], values["delivery_complete_count"]
+    if not isinstance(start, int) or not isinstance(complete, int):
+        return None
+    return complete if start >= 0 and complete >= 0 else None
 
 
 def _has_rows(found: tuple[TopicPartition, State]) -> bool:

@@ -9,10 +9,11 @@ from kfmt_cli.broker.lookup import IndexSearch, Lookup
 from kfmt_cli.render.style import Theme, count, grouped, safe
 
 
-def lookup_lines(lookup: Lookup, theme: Theme) -> Iterator[str]:
-    """The lines of a lookup."""
+def lookup_lines(lookup: Lookup, theme: Theme, version: str) -> Iterator[str]:
+    """The lines of a lookup. version: the one it is made for, and why."""
     target = _value(lookup.column, lookup.target)
-    yield theme.paint("bold", f"{safe(lookup.log)}   {lookup.column} {target}") + "\n"
+    yield theme.paint("bold", f"{safe(lookup.log)}   {lookup.column} {target}")
+    yield f"   {version}\n"
     for search in lookup.searches:
         yield from _search_lines(search, theme)
     yield f" scan from byte {grouped(lookup.scan_from)} of the log\n"
@@ -21,7 +22,9 @@ def lookup_lines(lookup: Lookup, theme: Theme) -> Iterator[str]:
     more = lookup.n_scanned - len(lookup.scanned)
     if more:
         yield theme.paint("dim", f"   skipped  {count(more, 'more batch', 'more batches')}\n")
-    if lookup.batch is None:
+    if lookup.error is not None:
+        yield theme.paint("bad", f"   error    {safe(lookup.error)}") + "\n"
+    elif lookup.batch is None:
         yield theme.paint("bad", "   not found: beyond the end of the log") + "\n"
     else:
         yield theme.paint("good", f"   found    {_batch(lookup.batch)}") + "\n"

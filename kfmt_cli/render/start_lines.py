@@ -210,13 +210,14 @@ def next_start_words(following: Next, unread: int = 0) -> str:
         retry = (
             "; that attempt deletes .kafka_cleanshutdown, so the following start runs log recovery"
         )
-    return f"{marker}; {end}{retry}"
+    return f"{marker}; {end}{retry} ({following.kafka.words})"
 
 
 def either_start_words(starts: Sequence[Start], unread: int = 0) -> str:
     """Whether a broker starts if it is unknown how it stopped."""
     if not starts:
         return "not a partition directory: no broker start predicted"
+    version = " and ".join(sorted({start.kafka.words for start in starts}))
     fails = {start.after for start in starts if not start.starts}
     if unread and len(fails) < 2:
         return _unknown(unread)
@@ -224,5 +225,5 @@ def either_start_words(starts: Sequence[Start], unread: int = 0) -> str:
         "would not start" if kind in fails else "would start" for kind in (CRASH, CLEAN)
     )
     if crash == clean:
-        return f"the broker {crash}, after a crash or a clean shutdown alike"
-    return f"the broker {crash} after a crash but {clean} after a clean shutdown"
+        return f"the broker {crash}, after a crash or a clean shutdown alike ({version})"
+    return f"the broker {crash} after a crash but {clean} after a clean shutdown ({version})"

@@ -34,8 +34,9 @@ def members(type_: RowType, values: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-_OBSERVED_ON = json_value(
-    "observed_on", "The versions of Kafka on which the prediction was observed."
+_PREDICTED_FOR = (
+    text("kafka_version", "The version of Kafka that the prediction is for."),
+    json_value("observed_on", "The releases of Kafka on which it was observed."),
 )
 _CODE = text("code", "Kind of finding.")
 _SEVERITY = text("severity", "error, warning or note.")
@@ -114,7 +115,7 @@ BROKER_START = RowType(
             "What becomes of it: stray, offline or unserved; null otherwise.",
             null=True,
         ),
-        _OBSERVED_ON,
+        *_PREDICTED_FOR,
     ),
     Placed.PARTITION,
 )
@@ -138,7 +139,7 @@ LOG_DIRECTORY = RowType(
         text("becomes", "What it does with the directory if it starts without it.", null=True),
         text("retry", "What the start after a failed start would do.", null=True),
         text("next_start", "Kind of the next start: crash or clean-shutdown."),
-        _OBSERVED_ON,
+        *_PREDICTED_FOR,
     ),
 )
 
@@ -394,6 +395,8 @@ LOOKUP = RowType(
         number("n_scanned", "Batches it passes."),
         json_value("scanned", "The first of those."),
         json_value("batch", "The batch it finds.", null=True),
+        text("error", "Why it answers with an error.", null=True),
+        *_PREDICTED_FOR,
     ),
     Placed.PARTITION,
 )

@@ -137,6 +137,15 @@ SHARE_PARTITION = _type(
     _number("leader_epoch", "Leader epoch of the partition."),
     _number("delivery_complete_count", "Records in flight whose delivery is complete."),
     _json("state_batches", "Ranges of records after the start offset, with their state."),
+    _text("topic", "The topic, if a partition of it is in the same log directory."),
+    _number(
+        "log_end_offset", "Log end offset of the partition, if it is in the same log directory."
+    ),
+    _number(
+        "lag",
+        "Lag: offsets from the start offset to the log end, less those in flight whose "
+        "delivery is complete; null before Kafka 4.2, which does not count these.",
+    ),
 )
 
 # __remote_log_metadata

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kfmt_cli.broker.placement import partition_of_id, string_hash
+from kfmt_cli.broker.state.cluster import Cluster
 from kfmt_cli.broker.state.shares import _update
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.topics import messages_of
@@ -261,6 +262,59 @@ def test_a_share_partition_of_records(tmp_path: Path) -> None:
     (row,) = state(folder)
     assert (row["group"], row["partition"], row["start_offset"]) == ("g", 3, 4)
     assert row["state_batches"][0]["delivery_state_name"] == "Acknowledged"
+
+
+SHARED = "__share_group_state"
+ORDERS_ID = "WNfP4a0oQMKl7dpbxVNwOA"
+
+
+def share_snapshot(partition: int, start_offset: int, complete: int) -> dict[str, Any]:
+    """A record with the delivery state of a partition of ORDERS_ID, as Kafka 4.2 writes it."""
+    values = {
+        "snapshot_epoch": 0,
+        "state_epoch": 0,
+        "leader_epoch": 0,
+        "start_offset": start_offset,
+        "create_timestamp": 1,
+        "write_timestamp": 1,
+        "state_batches": [],
+        "delivery_complete_count": complete,
+    }
+    named = {"group_id": "g", "topic_id": ORDERS_ID, "partition": partition}
+    value = message(SHARED, 0, "value", 0, values)
+    return record(partition, message(SHARED, 0, "key", 0, named), value)
+
+
+def test_the_lag_of_a_share_group(tmp_path: Path) -> None:
+    folder = built(
+        tmp_path / f"{SHARED}-0",
+        [share_snapshot(0, 2, 1), share_snapshot(1, -1, -1), share_snapshot(2, 2, -1)],
+    )
+    for number in range(3):
+        orders = built(tmp_path / f"orders-{number}", [record(i, "00", "00") for i in range(7)])
+        (orders / "partition.metadata").write_text(f"version: 0\ntopic_id: {ORDERS_ID}")
+    rows = [
+        (row["topic"], row["start_offset"], row["log_end_offset"], row["lag"])
+        for row in state(folder)
+    ]
+    # The end, less the start, less what was delivered behind the start; null without one of them.
+    assert rows == [("orders", 2, 7, 4), ("orders", -1, 7, None), ("orders", 2, 7, None)]
+
+
+def test_the_lag_of_a_share_group_without_its_topic(tmp_path: Path) -> None:
+    (row,) = state(built(tmp_path / f"{SHARED}-0", [share_snapshot(0, 2, 0)]))
+    assert (row["topic"], row["log_end_offset"], row["lag"]) == (None, None, None)
+
+
+def test_a_broker_that_stopped_and_is_fenced_is_fenced() -> None:
+    cluster = Cluster()
+    cluster._register({"broker_id": 1, "fenced": False, "end_points": []})
+    states = [next(cluster.rows())[1]["state"]]
+    cluster._change_broker({"broker_id": 1, "in_controlled_shutdown": 1})
+    states.append(next(cluster.rows())[1]["state"])
+    cluster._change_broker({"broker_id": 1, "fenced": 1})
+    states.append(next(cluster.rows())[1]["state"])
+    assert states == ["active", "in-controlled-shutdown", "fenced"]
 
 
 def test_what_is_not_understood_is_said(tmp_path: Path) -> None:

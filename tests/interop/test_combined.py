@@ -9,13 +9,20 @@ from tools import kafka
 from tools.fuzz_starts import compare
 
 LONG = pytest.mark.fuzz
-SEEDS = [(1, 6), pytest.param(2, 60, marks=LONG), pytest.param(5, 60, marks=LONG)]
+SEEDS = [
+    *((1, 6, version) for version in (kafka.VERSION, kafka.NEWEST)),
+    *(
+        pytest.param(seed, 60, version, marks=LONG)
+        for seed in (2, 5)
+        for version in (kafka.VERSION, "4.0.0", "4.1.0", kafka.NEWEST)
+    ),
+]
 
 
 @pytest.mark.interop
 @pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing()))
-@pytest.mark.parametrize(("seed", "count"), SEEDS)
-def test_starts_of_combined_damages_are_foretold(seed: int, count: int) -> None:
-    wrong = compare(list(combined(seed, count)))
+@pytest.mark.parametrize(("seed", "count", "version"), SEEDS)
+def test_starts_of_combined_damages_are_foretold(seed: int, count: int, version: str) -> None:
+    wrong = compare(list(combined(seed, count)), version)
     words = [f"{case.what} {start.name}: {found}" for case, start, found in wrong]
     assert not words, "\n".join(words)

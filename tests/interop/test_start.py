@@ -40,7 +40,12 @@ def every_case() -> list[tuple[Case, Start]]:
     return [(case, start) for case in found for start in case.kinds]
 
 
-def told(case: Case, start: Start, folder: Path) -> list[Told]:
+def named(case: Case, start: Start) -> str:
+    """What a case is called."""
+    return f"{case.what} {case.of} {start.name}"
+
+
+def told(case: Case, start: Start, folder: Path, version: str) -> list[Told]:
     """What kfmt says of the start of a log directory."""
     partition = folder / "given-0"
     partition.mkdir(parents=True)
@@ -55,16 +60,19 @@ def told(case: Case, start: Start, folder: Path) -> list[Told]:
     (folder / RECOVERY_POINTS).write_text(f"0\n1\ngiven 0 {point}\n")
     if start is Start.CLEAN:
         (folder / ".kafka_cleanshutdown").write_text(CLEAN_SHUTDOWN)
-    rows = kfmt("check", folder, "--json", "--jobs", "1").of("broker_start")
+    named = ("--kafka-version", version.rpartition(".")[0])
+    rows = kfmt("check", folder, "--json", "--jobs", "1", *named).of("broker_start")
     return [row for row in rows if row["after"] == AFTER[start]]
 
 
 def given(case: Case, start: Start) -> Given:
     """The same for a broker, which is asked for the log's end only."""
-    return Given(case.files, case.log_end, (), name=f"{case.what} {case.of} {start.name}")
+    return Given(case.files, case.log_end, (), name=named(case, start))
 
 
-def seen(found: Sequence[tuple[Case, Start]], said: list[list[Told]]) -> list[Outcome | None]:
+def seen(
+    found: Sequence[tuple[Case, Start]], said: list[list[Told]], version: str
+) -> list[Outcome | None]:
     """What became of each: those that keep a broker up share a start of each kind.
 
     Where others went down together, each that the broker complained of gets a start of its own.
@@ -83,7 +91,7 @@ def seen(found: Sequence[tuple[Case, Start]], said: list[list[Told]]) -> list[Ou
         shared = {start: its for start, its in shared.items() if its}
         for start, its in shared.items():
             plans.append(Plan(start, {f"given{i}": given(*found[i]) for i in its}))
-        outcomes = observe(plans)
+        outcomes = observe(plans, version)
         down = {
             int(item.removeprefix("given"))
             for outcome in outcomes[len(alone) :]
@@ -128,8 +136,12 @@ def difference(said: list[Told], outcome: Outcome, topic: str) -> str:
     return "; ".join(f"{k}: {a}, seen {b}" for k, (a, b) in answers.items() if a != b)
 
 
-CASES = {f"{case.what} {case.of} {start.name}": (case, start) for case, start in every_case()}
-SMOKE = [
+CASES = {
+    f"{named(case, start)} {version}": (case, start, version)
+    for version in (kafka.VERSION, kafka.NEWEST)
+    for case, start in every_case()
+}
+_SMOKE = [
     *(f"nothing {of} {start}" for of in ("orders", "txn") for start in ("CRASH", "CLEAN")),
     *(f"a bit orders {start.name}" for start in Start),
     "a length of 3 orders CRASH",
@@ -137,6 +149,10 @@ SMOKE = [
     "the last index has a position inside a batch orders CLEAN",
     "aborted, version 0003 txn CLEAN",
     "a file -5.log orders CRASH",
+]
+SMOKE = [
+    *(f"{name} {kafka.VERSION}" for name in _SMOKE),
+    *(f"a bit orders {start.name} {kafka.NEWEST}" for start in Start),
 ]
 
 
@@ -147,15 +163,22 @@ def started(
     """What was said and what was seen of each selected case."""
     folder = tmp_path_factory.mktemp("told")
     names = [str(name) for name in selected(request, "name")]
-    found = [CASES[name] for name in names]
-    said = [told(case, start, folder / str(i)) for i, (case, start) in enumerate(found)]
-    outcomes = seen(found, said)
-    assert None not in outcomes
-    return {
-        name: (rows, outcome)
-        for name, rows, outcome in zip(names, said, outcomes, strict=True)
-        if outcome is not None
-    }
+    became: dict[str, tuple[list[Told], Outcome]] = {}
+    for version in (kafka.VERSION, kafka.NEWEST):
+        its = [name for name in names if CASES[name][2] == version]
+        found = [CASES[name][:2] for name in its]
+        said = [
+            told(case, start, folder / version / str(i), version)
+            for i, (case, start) in enumerate(found)
+        ]
+        outcomes = seen(found, said, version)
+        assert None not in outcomes
+        became |= {
+            name: (rows, outcome)
+            for name, rows, outcome in zip(its, said, outcomes, strict=True)
+            if outcome is not None
+        }
+    return became
 
 
 @pytest.mark.interop
@@ -165,5 +188,6 @@ def test_a_broker_does_what_check_said(
     name: str, started: dict[str, tuple[list[Told], Outcome]]
 ) -> None:
     said, outcome = started[name]
-    topics = [topic for topic in outcome.partitions if outcome.partitions[topic].given.name == name]
+    of = named(*CASES[name][:2])
+    topics = [topic for topic in outcome.partitions if outcome.partitions[topic].given.name == of]
     assert difference(said, outcome, topics[0] if topics else "") == ""

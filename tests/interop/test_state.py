@@ -250,8 +250,8 @@ def test_state_is_what_a_broker_of_4_2_says(tmp_path: Path) -> None:
         of_kind(rows, "partition", "topic", "partition", "leader", "replicas", "isr") == partitions
     )
     of_sharers = [row for row in words_of(starts) if row[0] == "sharers" and row[3].isdigit()]
-    theirs = {(row[0], int(row[2]), int(row[3])) for row in of_sharers}
+    theirs = {(row[0], *map(int, row[2:5])) for row in of_sharers}
     assert theirs
-    ours = of_kind(rows, "share_partition", "group", "partition", "start_offset")
+    ours = of_kind(rows, "share_partition", "group", "partition", "start_offset", "lag")
     # One that nothing was read of yet has a start offset of -1, for which the command has a dash.
     assert {pair for pair in ours if pair[2] >= 0} == theirs

@@ -8,7 +8,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.broken_partitions import ORDERS, TXN, V0, V1, V1_GZIP, name, sample
+from tests.support.broken_partitions import (
+    ORDERS,
+    TXN,
+    V0,
+    V1,
+    V1_GZIP,
+    name,
+    sample,
+    with_crc32,
+)
 from tests.support.rebuild import with_crc
 from tests.support.segments import int32, with_bytes
 from tools.kafka import SAMPLES
@@ -106,6 +115,15 @@ def _field(at: int, new: bytes, *, valid: bool = False) -> Callable[[bytes, rand
 def _flip(batch: bytes, rng: random.Random) -> bytes:
     at = rng.randrange(21, len(batch)) if batch[16] == 2 else rng.randrange(18, len(batch))
     return with_bytes(batch, at, bytes([batch[at] ^ 1 << rng.randrange(8)]))
+
+
+def _undecodable(batch: bytes, _: random.Random) -> bytes:
+    """A wrapper of magic 0 or 1 with a valid checksum that does not decompress."""
+    if batch[16] > 1 or not batch[17] & 7:
+        return batch
+    at = 34 if batch[16] else 26
+    changed = with_bytes(batch, at + 1, bytes(byte ^ 255 for byte in batch[at + 1 : at + 9]))
+    return with_crc32(changed)
 
 
 def _longer(by: int) -> Callable[[bytes, random.Random], bytes]:
@@ -376,6 +394,8 @@ def _moved(partition: _Partition, rng: random.Random) -> str:
 DAMAGES: list[Damage] = [
     _in_batch("a bit", _flip),
     _in_batch("a bit", _flip),
+    _in_batch("undecodable", _undecodable),
+    _in_batch("undecodable", _undecodable),
     _in_batch("length -5", _longer(-5)),
     _in_batch("length +3", _longer(3)),
     _in_batch("length +2000", _longer(2000)),

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from kfmt_cli.broker.start.directory import BOOTSTRAP, METADATA_LOG, LogDirectory
+from kfmt_cli.broker.start.directory import BOOTSTRAP, METADATA_LOG, LogDirectory, directory_at
 from kfmt_cli.broker.start.identity import IdentifiedDirectory, contradictions, read_topic_id
 from kfmt_cli.broker.start.image import Image, read_image
 from kfmt_cli.broker.start.metadata_files import snapshots_of
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
 from kfmt_cli.broker.start.ranges import Ranges
 from kfmt_cli.broker.start.stored import StartFailed
+from kfmt_cli.broker.version import BY_DEFAULT, PredictedFor, by_level
 from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.disk.kinds import PARTITION_METADATA
 from kfmt_cli.disk.names import parsed_place, suffix_of
@@ -53,6 +54,8 @@ class Next:
     becomes: str | None
     retry: str | None
     """The kind of start that follows a failed one."""
+    kafka: PredictedFor
+    """The version of the broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +72,13 @@ class Broker:
     """The log directories of one broker; the one with the metadata log comes first.
 
     metadata_ends: the metadata log's end after each kind of start that truncates it for good.
-    metadata_fails: the metadata log, which is loaded before all others, does not load.
+    metadata_fails: the metadata log, which is loaded before all others, does not load. kafka: its
+    version.
     """
 
     def __init__(self, directories: list[LogDirectory]) -> None:
         self.directories = directories
+        self.kafka = BY_DEFAULT
         self.metadata_ends: dict[str, int] = {}
         self.metadata_fails = False
         self._replicas: Mapping[str, list[Replica]] = {}
@@ -97,6 +102,12 @@ class Broker:
             ]
             troubles = [*contradictions(known), *troubles]
         return troubles
+
+    def find_version(self, wanted: PredictedFor | None) -> None:
+        """Set its version: the wanted one, else that of the metadata log, else the default."""
+        image = None if wanted is not None else self._image(CRASH)
+        level = None if image is None else image.version_level
+        self.kafka = wanted or (BY_DEFAULT if level is None else by_level(level))
 
     def missing_identities(self) -> Iterator[tuple[str, list[str]]]:
         """The path and lines of each missing meta.properties, if another log directory has the ids.
@@ -137,7 +148,7 @@ class Broker:
         found: list[Start] = []
         self._replicas = replicas
         for after in (CRASH, CLEAN):
-            early = [Start(file, after, reason) for file, reason in self.early()]
+            early = [Start(file, after, reason, kafka=self.kafka) for file, reason in self.early()]
             found += early
             for directory in self.directories:
                 its = replicas.get(directory.path, [])
@@ -171,7 +182,7 @@ class Broker:
                     _become(replica, replica.starts[after], OFFLINE, reasons[0][1])
         elif reasons:
             troubles += directory.offline
-        return [Start(file, after, reason) for file, reason in troubles]
+        return [Start(file, after, reason, kafka=self.kafka) for file, reason in troubles]
 
     def _identify(self, directory: LogDirectory, replica: Replica, start: Start) -> None:
         """Apply the effect of the partition's identity to its start."""
@@ -340,10 +351,10 @@ class Broker:
         if reason is None:
             offline = self._offline.get((directory.path, after))
             becomes = None if offline is None else OFFLINE
-            return Next(printable(directory.path), after, True, offline, becomes, None)
+            return Next(printable(directory.path), after, True, offline, becomes, None, self.kafka)
         # A failure before the logs are loaded leaves the marker in place.
         retry = after if early or self.metadata_fails else CRASH
-        return Next(printable(directory.path), after, False, reason, None, retry)
+        return Next(printable(directory.path), after, False, reason, None, retry, self.kafka)
 
 
 def _why_stray(image: Image, topic: str, topic_id: bytes) -> str:
@@ -379,6 +390,13 @@ def _become(replica: Replica, start: Start, what: str, reason: str) -> None:
 def _is_reserved(directory_id: str) -> bool:
     """Whether an id is reserved and names no known directory."""
     return directory_id.startswith("AAAAAAAAAAAAAAAAAAAA")
+
+
+def version_at(log_directory: Path) -> PredictedFor:
+    """The version of the broker of a log directory, by its metadata log or the default."""
+    broker = Broker([directory_at(log_directory)])
+    broker.find_version(None)
+    return broker.kafka
 
 
 def group(directories: Iterable[LogDirectory], together: frozenset[str]) -> list[Broker]:

@@ -13,7 +13,14 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kfmt_cli.broker.start.stored import LEAST_SIZE, CorruptError, LogBytes, StoredBatch, is_valid
+from kfmt_cli.broker.start.stored import (
+    LEAST_SIZE,
+    CorruptError,
+    LogBytes,
+    StartFailed,
+    StoredBatch,
+    is_valid,
+)
 from kfmt_cli.core.codecs.decompress import CompressionError, Limit, decompress
 from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.formats import header_numbers as header
@@ -180,6 +187,16 @@ def _of_message(data: bytes, batch: StoredBatch) -> Iterator[int]:
         raise _Poison
     if codec > _LAST_OF_LEGACY:
         raise _Error
+    first, messages = _opened(data, batch, codec)
+    for offset, message in messages:
+        if header.magic(message) != batch.magic or _codec(message):
+            raise _Error
+        _check_message(message)
+        yield first + offset
+
+
+def _opened(data: bytes, batch: StoredBatch, codec: int) -> tuple[int, list[tuple[int, bytes]]]:
+    """The messages in a wrapper with their offsets, and what the wrapper adds to these."""
     value = _value(data)
     if value is None:
         raise _Error
@@ -195,11 +212,33 @@ def _of_message(data: bytes, batch: StoredBatch) -> Iterator[int]:
         first = batch.base_offset - messages[-1][0]
         if first < 0:
             raise _Error
-    for offset, message in messages:
-        if header.magic(message) != batch.magic or _codec(message):
+    return first, messages
+
+
+def base_offset_of(log: LogBytes, batch: StoredBatch) -> int:
+    """The base offset of a batch, for which Kafka 4.0 and later decompress a wrapper.
+
+    Raises InputError, and StartFailed if the wrapper cannot be read.
+    """
+    if batch.magic >= 2:
+        return batch.base_offset
+    data = log.read(batch.position, min(batch.size, _MOST_BYTES))
+    try:
+        codec = _codec(data)
+        if not codec:
+            return batch.base_offset
+        if codec > _LAST_OF_LEGACY or batch.magic < 0:
             raise _Error
-        _check_message(message)
-        yield first + offset
+        first, messages = _opened(data, batch, codec)
+        offset, message = messages[0]
+        if _codec(message):
+            raise _Error
+    except (_Error, _Poison, struct.error):
+        raise StartFailed(
+            f"{log.name} byte {batch.position}: the wrapper cannot be read, but a lookup needs the "
+            "offset of its first message"
+        ) from None
+    return first + offset
 
 
 def first_of_wrapper(message: bytes, last: int) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kfmt_cli.broker.start.segment import OpenSegment
 from kfmt_cli.broker.start.stored import StartFailed
+from kfmt_cli.broker.version import KafkaVersion
 from kfmt_cli.disk.kinds.kind import CLEANED, DELETED, SWAP
 from kfmt_cli.disk.names import offset_of_name
 from kfmt_cli.disk.tree import Folder, size_of
@@ -17,13 +18,14 @@ _KRAFT_SNAPSHOT = f".checkpoint{DELETED}"
 class StartFiles:
     """The files by name; nothing is changed on the disk.
 
-    of: the file to read for each name; a swapped file keeps its old path. deleted: names, in order.
-    swapped: names that swapped files took. replaced: the sizes in bytes of the files that they
-    replaced. made: indexes that the broker creates empty.
+    of: the file to read for each name; a swapped file keeps its old path. deleted: names on the
+    disk, in order. swapped: names that swapped files took. replaced: the sizes in bytes of the
+    files that they replaced. made: indexes that the broker creates empty.
     """
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, version: KafkaVersion) -> None:
         self._folder = folder
+        self._version = version
         self.of = {file: folder.input(file) for file in folder.files if file not in folder.special}
         self.deleted: list[str] = []
         self.swapped: set[str] = set()
@@ -45,7 +47,8 @@ class StartFiles:
         if file is not None and is_replaced:
             self.replaced[name] = size_of(file)
         elif file is not None and not quietly:
-            self.deleted.append(name)
+            is_there = name in self._folder.files or name not in self.swapped
+            self.deleted.append(name if is_there else f"{name}{SWAP}")
 
     def swap(self) -> None:
         """Delete unfinished files and complete interrupted segment replacements."""
@@ -88,11 +91,13 @@ class StartFiles:
         """The base offset of a swapped log, and the end offset that a broker finds."""
         file = self.of[name]
         base = self.offset(name)
-        segment = OpenSegment(base, file.name, file.path, size_of(file), None)
+        segment = OpenSegment(base, file.name, file.path, size_of(file), None, self._version)
         index = name.removesuffix(f".log{SWAP}") + ".index"
         segment.index = self.of.get(index + SWAP)
         if segment.index is None:
-            self.made.add(index)  # empty, created by the search for the log end offset
+            # The search for the log end offset creates an empty one, which replaces the other.
+            self.made.add(index)
+            self.delete(index, is_replaced=True)
         try:
             return base, segment.next_offset
         finally:

@@ -1,4 +1,4 @@
-"""The topics that a starting KRaft broker knows from its metadata log.
+"""The topics and the version that a starting KRaft broker knows from its metadata log.
 
 Source: `org.apache.kafka.image.TopicsImage`, `kafka.log.LogManager.isStrayKraftReplica`.
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from kfmt_cli.broker.state import replay_of
 from kfmt_cli.broker.state.replay import Replay
+from kfmt_cli.broker.version import FEATURE
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.uuids import uuid_bytes
 from kfmt_cli.disk.kinds.kind import Input
@@ -17,6 +18,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.open_log import open_log
 from kfmt_cli.log.stream import stream
+from kfmt_cli.rows.state_types import FEATURE as FEATURE_LEVEL
 from kfmt_cli.rows.state_types import PARTITION, TOPIC
 from kfmt_cli.topics import CLUSTER_METADATA
 
@@ -31,11 +33,13 @@ class Replicas:
 
 @dataclass(slots=True)
 class Image:
-    """The partitions of each topic."""
+    """The partitions of each topic, and the version."""
 
     ids: dict[str, bytes] = field(default_factory=dict)
     """Topic ids, by name."""
     partitions: dict[tuple[str, int], Replicas] = field(default_factory=dict)
+    version_level: int | None = None
+    """The feature level of metadata.version."""
 
     def has(self, topic_id: bytes, partition: int, node: int | None) -> bool:
         """Whether a broker has a replica of a partition of the topic with this id."""
@@ -55,7 +59,7 @@ class Image:
 def read_image(
     snapshots: list[Input], logs: list[Input], end: int | None, bootstrap: Input | None
 ) -> Image:
-    """The topics in a metadata log; arguments as for `replayed`."""
+    """The topics and the version in a metadata log; arguments as for `replayed`."""
     image = Image()
     for type_, values in replayed(snapshots, logs, end, bootstrap).rows():
         if type_ is TOPIC:
@@ -64,6 +68,8 @@ def read_image(
             directories = tuple(values.get("directories") or ())
             replicas = Replicas(tuple(values["replicas"]), directories)
             image.partitions[values["topic"], values["partition"]] = replicas
+        elif type_ is FEATURE_LEVEL and values["feature"] == FEATURE:
+            image.version_level = values["level"]
     return image
 
 

@@ -29,6 +29,7 @@ from kfmt_cli.broker.start.segment import (
     OpenSegment,
 )
 from kfmt_cli.broker.start.stored import CorruptError, StartFailed, StoredBatch, wrapped
+from kfmt_cli.broker.version import KafkaVersion
 from kfmt_cli.disk.kinds import INDEXES
 from kfmt_cli.disk.kinds.kind import read_whole
 from kfmt_cli.disk.tree import Folder, size_of
@@ -53,6 +54,8 @@ class KnownLogs:
 
     folder: Folder
     is_clean: bool
+    version: KafkaVersion
+    """The version of the broker."""
     recovery_point: int = 0
     """The recovery point in the checkpoints, 0 if missing."""
     log_start: int = 0
@@ -98,7 +101,7 @@ def load(found: KnownLogs, snapshots: Snapshots | None = None) -> Loaded:
 class _Loader:
     def __init__(self, found: KnownLogs, snapshots: Snapshots) -> None:
         self._found = found
-        self._files = StartFiles(found.folder)
+        self._files = StartFiles(found.folder, found.version)
         self._segments: dict[int, OpenSegment] = {}
         self._parts: dict[int, OpenSegment] = {}  # parts of segments that were split
         self._done = Loaded()
@@ -202,12 +205,14 @@ class _Loader:
         file = self._files.of.get(log)
         folder = self._found.folder
         if file is None:  # the broker creates a log with that name
-            self._segments[base] = OpenSegment.made(base, folder.input(name).name)
+            self._segments[base] = OpenSegment.made(
+                base, folder.input(name).name, self._found.version
+            )
             return
         shown = folder.input(log).name
         sound = None if log in self._files.swapped else self._found.sound.get(base)
         sound_end = None if sound is None else sound[1]
-        segment = OpenSegment(base, shown, file.path, size_of(file), sound_end)
+        segment = OpenSegment(base, shown, file.path, size_of(file), sound_end, self._found.version)
         given = 0 if log in self._files.swapped else segment.size
         segment.given_size = self._files.replaced.get(log, given)
         self._segments[base] = segment
@@ -332,7 +337,7 @@ class _Loader:
     def _anew(self, base: int) -> OpenSegment:
         """An empty segment, which may reuse the name of a deleted one."""
         log = f"{base:020}.log"
-        segment = OpenSegment.made(base, self._found.folder.input(log).name)
+        segment = OpenSegment.made(base, self._found.folder.input(log).name, self._found.version)
         if log in self._files.deleted:
             self._files.deleted.remove(log)
             segment.given_size = size_of(self._found.folder.input(log))

@@ -9,7 +9,9 @@ from kfmt_cli.broker.start.load import KnownLogs, Loaded, load
 from kfmt_cli.broker.start.ranges import LogRanges, Range, Ranges, ranges_of, without
 from kfmt_cli.broker.start.reach import Reach
 from kfmt_cli.broker.start.stored import StartFailed
+from kfmt_cli.broker.version import BY_DEFAULT, PredictedFor
 from kfmt_cli.disk.kinds import INDEXES
+from kfmt_cli.disk.kinds.kind import SWAP
 from kfmt_cli.disk.names import offset_of_name
 from kfmt_cli.disk.tree import Folder
 
@@ -50,6 +52,8 @@ class Start:
     """Those of both that are in undamaged batches."""
     in_damage: Ranges = field(default_factory=list)
     """Ranges of offsets that consumers receive from damaged batches."""
+    kafka: PredictedFor = BY_DEFAULT
+    """The version of the broker."""
 
     @property
     def why(self) -> str:
@@ -177,7 +181,7 @@ def _with_indexes(loaded: Loaded, folder: Folder) -> Iterator[str]:
     for name in loaded.deleted:
         yield name
         base = offset_of_name(name)
-        if name.endswith(".log") and base is not None and base not in left:
+        if name.removesuffix(SWAP).endswith(".log") and base is not None and base not in left:
             indexes = (f"{base:020}{index.suffix}" for index in INDEXES)
             yield from (
                 index for index in indexes if index in names and index not in loaded.deleted

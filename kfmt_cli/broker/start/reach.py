@@ -20,7 +20,8 @@ import numpy as np
 from kfmt_cli.broker.start.consumer import Fault, Given, fault_of_header, given_of
 from kfmt_cli.broker.start.ranges import LogRanges, Range, Ranges, merged
 from kfmt_cli.broker.start.segment import OpenSegment
-from kfmt_cli.broker.start.stored import CorruptError, StartFailed, StoredBatch
+from kfmt_cli.broker.start.stored import StartFailed, StoredBatch
+from kfmt_cli.broker.start.walk import Walk
 
 FETCH_BYTES = 1 << 20  # max.partition.fetch.bytes
 POLL_RECORDS = 500  # max.poll.records
@@ -109,44 +110,6 @@ class Reach:
         return search
 
 
-class _Walk:
-    """The batches from a byte onward, read on demand. highest: the last offset up to each."""
-
-    def __init__(self, segment: OpenSegment, start: int) -> None:
-        self.batches: list[StoredBatch] = []
-        self.highest: list[int] = []
-        self.failed = False
-        self._rest = segment.batches(start)
-
-    def find(self, offset: int) -> int | None:
-        """The row of the first batch that ends at or after an offset."""
-        while not self.highest or self.highest[-1] < offset:
-            if self.step() is None:
-                return None
-        return bisect_left(self.highest, offset)
-
-    def at(self, row: int) -> StoredBatch | None:
-        """The batch in a row."""
-        if row < len(self.batches):
-            return self.batches[row]
-        return self.step()
-
-    def step(self) -> StoredBatch | None:
-        """The next batch; None at the end, or if a broker finds no batch."""
-        if self.failed:
-            return None
-        try:
-            batch = next(self._rest, None)
-        except (CorruptError, StartFailed):
-            self.failed = True
-            return None
-        if batch is not None:
-            self.batches.append(batch)
-            before = self.highest[-1] if self.highest else batch.last_offset
-            self.highest.append(max(before, batch.last_offset))
-        return batch
-
-
 class _ReachSearch:
     """Seeks in one segment. good: the first offset of each batch that is delivered complete, by
     position. suspects: positions of faults."""
@@ -155,7 +118,7 @@ class _ReachSearch:
         self._segment = segment
         self._good = good
         self._suspects = suspects
-        self._walks: dict[int, _Walk] = {}
+        self._walks: dict[int, Walk] = {}
         self._given: dict[int, Given | None] = {}
 
     def given(self, low: int, high: int) -> tuple[Ranges, Ranges]:
@@ -166,14 +129,18 @@ class _ReachSearch:
         for first, last in zip([low, *cuts], [*(cut - 1 for cut in cuts), high], strict=True):
             at = first
             start = self._segment.lookup(at)
-            walk = self._walks.setdefault(start, _Walk(self._segment, start))
+            walk = self._walks.setdefault(start, self._segment.walk(start))
             while at <= last:
-                row = walk.find(at)
-                if row is None:
-                    if not walk.failed:  # a search that fails returns an error
+                answer = walk.find(at)
+                if answer is None:
+                    if walk.error is None:  # a search that fails returns an error
                         unanswered.append((at, last))
                     break
-                at = self._answer(walk, row, at, last, found)
+                row, until = answer
+                until = min(until, last)
+                if walk.trouble(row) is None:
+                    self._answer(walk, row, at, until, found)
+                at = until + 1
         return found, unanswered
 
     def beyond(self, at: int, high: int) -> Ranges:
@@ -215,10 +182,9 @@ class _ReachSearch:
         cuts: list[int] = np.unique(around[(low < around) & (around <= high)]).tolist()
         return cuts
 
-    def _answer(self, walk: _Walk, row: int, at: int, last: int, found: Ranges) -> int:
-        """Add the offsets received by seeks to at..last at a batch; returns where to continue."""
+    def _answer(self, walk: Walk, row: int, at: int, last: int, found: Ranges) -> None:
+        """Add the offsets received by seeks to at..last at a batch."""
         batch = walk.batches[row]
-        last = min(last, batch.last_offset)
         end = self._end_of_fetch(batch)
         poisoned = self._poison(walk, row, end)
         low = at  # the first seek that has received nothing yet
@@ -239,7 +205,6 @@ class _ReachSearch:
                     break
             row += 1
             following = walk.at(row)
-        return last + 1
 
     def _end_of_fetch(self, batch: StoredBatch) -> int:
         """The end of the bytes sent with a batch."""
@@ -257,14 +222,14 @@ class _ReachSearch:
             self._given[batch.position] = given_of(self._segment.bytes, batch)
         return self._given[batch.position]
 
-    def _poison(self, walk: _Walk, row: int, end: int) -> int:
+    def _poison(self, walk: Walk, row: int, end: int) -> int:
         """First offset from which a poll fails as a whole, because of this batch or a later one.
 
-        The batch's last offset + 1 if no poll fails. end: the end of the bytes sent.
+        Above every offset if no poll fails. end: the end of the bytes sent.
         """
         batch = walk.batches[row]
         given = self._of(batch)
-        never = batch.last_offset + 1
+        never = _MOST_OFFSET + 1
         if given is not None and given.fault is Fault.ERROR:
             return never  # does not get to the batches after it
         if given is not None and given.fault is Fault.POISON:
@@ -279,9 +244,9 @@ class _ReachSearch:
         if left is None:
             return never
         first = self._first(batch) if given is None else min(given.offsets, default=never)
-        return max(never - left, first)
+        return max(batch.last_offset + 1 - left, first)
 
-    def _before_poison(self, walk: _Walk, row: int, end: int) -> int | None:
+    def _before_poison(self, walk: Walk, row: int, end: int) -> int | None:
         """The number of a batch's last records that share a poll with a batch that fails it."""
         n = 0
         while n < POLL_RECORDS:

@@ -17,6 +17,7 @@ from kfmt_cli.broker.start.load import KnownLogs, load
 from kfmt_cli.broker.start.producers import Snapshots
 from kfmt_cli.broker.start.segment import OpenSegment
 from kfmt_cli.broker.start.stored import StoredBatch, read_marker
+from kfmt_cli.broker.version import OLDEST
 from kfmt_cli.disk.kinds.fixed import read_rows
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import Folder
@@ -47,7 +48,7 @@ def recovered(
     expired_before: as for `Producers.expire`. Raises StartFailed, InputError.
     """
     snapshots = _States(expired_before)
-    done = load(KnownLogs(folder, is_clean=False, interval=interval), snapshots)
+    done = load(KnownLogs(folder, False, OLDEST, interval=interval), snapshots)
     for segment in done.segments:
         segment.close()
     left = [_files(segment, snapshots.aborted.get(segment.base, ())) for segment in done.segments]

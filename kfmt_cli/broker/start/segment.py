@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from kfmt_cli.broker.lookup import ENTRY_SIZE, WARM_BYTES, greatest
-from kfmt_cli.broker.start.consumer import first_of_wrapper
+from kfmt_cli.broker.start.consumer import base_offset_of, first_of_wrapper
 from kfmt_cli.broker.start.stored import (
     CorruptError,
     LogBytes,
@@ -21,6 +21,8 @@ from kfmt_cli.broker.start.stored import (
     is_valid,
     wrapped,
 )
+from kfmt_cli.broker.start.walk import Walk
+from kfmt_cli.broker.version import KafkaVersion
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.kind import Input, read_filled
@@ -66,13 +68,22 @@ class OpenSegment:
     rebuilt time index, each a timestamp and an offset.
     """
 
-    def __init__(self, base: int, name: str, path: str, size: int, sound_end: int | None) -> None:
+    def __init__(
+        self,
+        base: int,
+        name: str,
+        path: str,
+        size: int,
+        sound_end: int | None,
+        version: KafkaVersion,
+    ) -> None:
         self.base = base
         self.name = name
         self.path = path
         self.begin = 0
         self.size = self.given_size = size
         self.sound_end = sound_end
+        self.version = version
         self.index: Input | None = None
         self.has_folder = False  # in place of its index
         self.is_recovered = False
@@ -81,15 +92,15 @@ class OpenSegment:
         self._bytes: LogBytes | None = None
 
     @classmethod
-    def made(cls, base: int, name: str) -> OpenSegment:
+    def made(cls, base: int, name: str, version: KafkaVersion) -> OpenSegment:
         """An empty segment that the broker creates."""
-        segment = cls(base, name, "", 0, base)
+        segment = cls(base, name, "", 0, base, version)
         segment.is_recovered = True
         return segment
 
     def part(self, base: int, begin: int) -> OpenSegment:
         """A new segment that begins at a byte of this one."""
-        segment = OpenSegment(base, self.name, self.path, begin, None)
+        segment = OpenSegment(base, self.name, self.path, begin, None, self.version)
         segment.begin = begin
         segment.given_size = self.given_size if base == self.base else begin
         return segment
@@ -228,9 +239,23 @@ class OpenSegment:
         return self.begin if entry is None else max(positions[entry], self.begin)
 
     def translate(self, offset: int) -> StoredBatch | None:
-        """The first batch, from the index entry onward, that ends at or after the offset."""
-        start = self.lookup(offset)
-        return next((batch for batch in self.batches(start) if batch.last_offset >= offset), None)
+        """The batch that a broker finds for an offset, from the index entry onward.
+
+        Raises CorruptError and StartFailed.
+        """
+        walk = self.walk(self.lookup(offset))
+        found = walk.find(offset)
+        error = walk.error if found is None else walk.trouble(found[0])
+        if error is not None:
+            raise error
+        return None if found is None else walk.batches[found[0]]
+
+    def walk(self, start: int) -> Walk:
+        """The search for offsets from a byte onward."""
+        return Walk(self.batches(start), self.version, self._base_of)
+
+    def _base_of(self, batch: StoredBatch) -> int:
+        return base_offset_of(self.bytes, batch)
 
     @property
     def end(self) -> int:

@@ -46,6 +46,15 @@ class StartFailed(Exception):  # noqa: N818 (it is the start that fails)
         self.is_offline = is_offline
 
 
+class PartialHeader(StartFailed):
+    """The file ends inside the header of a batch. base_offset: the batch's, which a broker needs
+    less of the header for."""
+
+    def __init__(self, words: str, base_offset: int) -> None:
+        super().__init__(words)
+        self.base_offset = base_offset
+
+
 @dataclass(frozen=True, slots=True)
 class StoredBatch:
     """A batch as a broker steps over it."""
@@ -134,7 +143,7 @@ def _batch(log: LogBytes, at: int, size: int, offset: int, head: bytes) -> Store
         time = header.message_timestamp(head) if has_time else -1
         return StoredBatch(at, size, magic, offset, offset, time)
     if len(head) < HEADER_SIZE:
-        raise StartFailed(f"{log.name} byte {at}: the file ends inside a batch header")
+        raise PartialHeader(f"{log.name} byte {at}: the file ends inside a batch header", offset)
     return StoredBatch(
         *(at, size, magic, offset, wrapped(offset + header.last_offset_delta(head))),
         *(header.max_timestamp(head), header.attributes(head), header.producer_id(head)),

@@ -189,9 +189,9 @@ class Cluster(Replay):
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         for broker in self._brokers.values():
-            state = FENCED if broker.get("fenced", True) else ACTIVE
-            if broker.get("in_controlled_shutdown"):
-                state = STOPPING
+            state = STOPPING if broker.get("in_controlled_shutdown") else ACTIVE
+            if broker.get("fenced", True):
+                state = FENCED
             yield BROKER, {**broker, "state": state, "end_points": _end_points(broker)}
         for controller in self._controllers.values():
             yield CONTROLLER, {**controller, "end_points": _end_points(controller)}

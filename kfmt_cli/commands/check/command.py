@@ -14,6 +14,7 @@ from kfmt_cli.broker.start.directory import (
     is_log_directory,
     read_log_directory,
 )
+from kfmt_cli.broker.version import PredictedFor
 from kfmt_cli.checks.history.scopes import HistoryCheck
 from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.checks.log.verifier import Verified, Verifier
@@ -50,6 +51,8 @@ class CheckPaths:
     jobs: int = 1
     limit: Limit = field(default_factory=Limit)
     interval: int = INDEX_INTERVAL_BYTES
+    kafka: PredictedFor | None = None
+    """The version that the user named."""
     most_findings: int = MOST_FINDINGS
     takes: Callable[[str], bool] = lambda _: True
     """Whether findings with this code count."""
@@ -79,6 +82,7 @@ class CheckPaths:
             self._report_of,
             self.interval,
             _log_directories(folders, given),
+            self.kafka,
         )
         reading = SegmentsRead(groups, self._checker, self.jobs)
         with self.run.host.progress(reading.total) as progress:

@@ -25,6 +25,7 @@ from kfmt_cli.broker.start.directory import (
 )
 from kfmt_cli.broker.start.metadata_files import is_alone, metadata_troubles, snapshots_of
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
+from kfmt_cli.broker.version import PredictedFor
 from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.history.losses import already_lost
 from kfmt_cli.checks.history.scopes import HistoryCheck, HistoryFiles, Witnesses
@@ -56,6 +57,8 @@ class CheckedPartitions:
     interval: int
     directories: dict[str, LogDirectory]
     """The log directories among them, by path."""
+    wanted: PredictedFor | None
+    """The version that the user named."""
     nexts: list[Next] = field(default_factory=list)
     missing: list[tuple[str, list[str]]] = field(default_factory=list)
     _around: dict[str, LogDirectory] = field(default_factory=dict)
@@ -73,7 +76,7 @@ class CheckedPartitions:
 
         given: the paths of the directories that the user named.
         """
-        replicas: dict[str, list[Replica]] = {}
+        below: dict[str, list[Folder]] = {}
         for folder in folders:
             directory = self.directories.get(str(Path(folder.path)))
             if directory is not None:
@@ -86,16 +89,17 @@ class CheckedPartitions:
                 continue
             if Path(folder.path).name == METADATA_LOG:
                 above.early += metadata_troubles(folder)
-            report = self.reports[folder.name]
-            report.marker = above.marker
-            found: list[Start] = []
-            with suppress(InputError):  # already reported
-                found += starts_of(self._facts(folder), above, self.interval)
-            held = [(first, end - 1) for first, end in report.extents.values() if end > first]
-            replica = Replica(folder, report.shown, {start.after: start for start in found}, held)
-            replicas.setdefault(above.path, []).append(replica)
-        above_only = (directory for path, directory in self._around.items() if path in replicas)
+            below.setdefault(above.path, []).append(folder)
+        above_only = (directory for path, directory in self._around.items() if path in below)
         for broker in group([*self.directories.values(), *above_only], given):
+            broker.find_version(self.wanted)
+            replicas = {
+                directory.path: [
+                    self._replica(folder, directory, broker.kafka)
+                    for folder in below.get(directory.path, [])
+                ]
+                for directory in broker.directories
+            }
             _start_metadata(broker, replicas)
             self.missing += broker.missing_identities()
             troubles = broker.judge(replicas)
@@ -103,6 +107,16 @@ class CheckedPartitions:
                 self._tell_all(check().look(broker, replicas))
             yield from troubles
             yield from self._of_broker(broker, replicas, troubles)
+
+    def _replica(self, folder: Folder, above: LogDirectory, kafka: PredictedFor) -> Replica:
+        """A partition with its predicted starts."""
+        report = self.reports[folder.name]
+        report.marker = above.marker
+        found: list[Start] = []
+        with suppress(InputError):  # already reported
+            found += starts_of(self._facts(folder), above, self.interval, kafka)
+        held = [(first, end - 1) for first, end in report.extents.values() if end > first]
+        return Replica(folder, report.shown, {start.after: start for start in found}, held)
 
     def _facts(self, folder: Folder) -> PartitionFacts:
         report = self.reports[folder.name]

@@ -9,7 +9,7 @@ from kfmt_cli.broker.start.brokers import Next
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
 from kfmt_cli.commands.check.advice import BRING_BACK, NextStep, steps_of
 from kfmt_cli.commands.check.checked_directory import CHECK_RESULT, CheckedDirectory
-from kfmt_cli.commands.check.start import OBSERVED_ON, start_row
+from kfmt_cli.commands.check.start import start_row
 from kfmt_cli.commands.run import Run
 from kfmt_cli.disk.kinds import INDEXES
 from kfmt_cli.disk.kinds.logs import LOG
@@ -88,7 +88,8 @@ def show(
     for next_start in found.nexts:
         row = asdict(next_start)
         row["next_start"] = row.pop("after")
-        row["observed_on"] = list(OBSERVED_ON)
+        row |= next_start.kafka.row
+        del row["kafka"]
         sink.document(LOG_DIRECTORY, row, ())
     for line in _answers(starts, found, steps, PLAIN, run.summary.unread):
         sink.answer(line)

@@ -9,6 +9,7 @@ from kfmt_cli.broker.start.checkpoints import LOG_STARTS, RECOVERY_POINTS
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.load import KnownLogs
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Read, Start, start_of
+from kfmt_cli.broker.version import PredictedFor
 from kfmt_cli.disk.kinds import kind_of
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.kind import Level
@@ -17,9 +18,6 @@ from kfmt_cli.disk.names import mark_of, place_of
 from kfmt_cli.disk.tree import Folder, is_segment
 from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.topics import CLUSTER_METADATA
-
-# Broker versions that were observed to behave as predicted.
-OBSERVED_ON = ("3.9.1",)
 
 
 @dataclass(slots=True)
@@ -35,7 +33,9 @@ class PartitionFacts:
     has_transactions: bool = False
 
 
-def starts_of(facts: PartitionFacts, directory: LogDirectory, interval: int) -> Iterator[Start]:
+def starts_of(
+    facts: PartitionFacts, directory: LogDirectory, interval: int, kafka: PredictedFor
+) -> Iterator[Start]:
     """The predicted starts of a partition, after a crash and clean; raises InputError."""
     folder = replace(facts.folder, prefix=f"{facts.shown}/")
     name = folder.path.rstrip("/").rpartition("/")[2]
@@ -50,13 +50,16 @@ def starts_of(facts: PartitionFacts, directory: LogDirectory, interval: int) -> 
     for after in (CRASH, CLEAN):
         if plain is not None:
             first = max(log_start, min(facts.extents))
-            yield Start(facts.shown, after, log_start_offset=first, log_end_offset=plain)
+            yield Start(
+                facts.shown, after, log_start_offset=first, log_end_offset=plain, kafka=kafka
+            )
             continue
         odd = _odd(facts) if odd is None else odd
         found = KnownLogs(
             folder,
             # The metadata log is always recovered, even with a marker.
             is_clean=after == CLEAN and not of_quorum,
+            version=kafka.version,
             recovery_point=0 if of_quorum else point,
             log_start=log_start,
             sound=_sound(facts),
@@ -65,7 +68,7 @@ def starts_of(facts: PartitionFacts, directory: LogDirectory, interval: int) -> 
             interval=interval,
         )
         start = start_of(facts.shown, found, odd, read)
-        start.after = after
+        start.after, start.kafka = after, kafka
         yield start
 
 
@@ -133,5 +136,5 @@ def start_row(start: Start) -> dict[str, object]:
         "lost_offsets": [list(range_) for range_ in start.lost],
         "unreachable_offsets": [list(range_) for range_ in start.unreachable],
         "becomes": start.becomes,
-        "observed_on": list(OBSERVED_ON),
+        **start.kafka.row,
     }

@@ -13,6 +13,7 @@ from kfmt_cli.broker.defaults import (
 )
 from kfmt_cli.broker.lookup import choose, look_up
 from kfmt_cli.broker.offset_map import ENTRY, LOAD
+from kfmt_cli.broker.version import NEWEST
 from kfmt_cli.core.times import time_text
 from kfmt_cli.disk.tree import size_of
 from kfmt_cli.log.open_log import open_log
@@ -83,7 +84,7 @@ def _steps(facts: PageFacts, offset: int) -> list[str]:
     segment = choose(
         [segment for segment in facts.folder.segments if segment.log is not None], offset, None
     )
-    done = look_up(segment, offset, None)
+    done = look_up(segment, offset, None, NEWEST)
     lines = [f"1  segment    {done.log.rpartition('/')[2]}: the last whose name is not above"]
     for search in done.searches:
         lines.append(f"2  {search.entries} entries")
@@ -108,12 +109,22 @@ def finding_an_offset(facts: PageFacts) -> Iterator[Part]:
     yield (
         "When a consumer fetches an offset, the broker picks the segment by its name, searches "
         "its index for the greatest entry not above the offset, and scans batches from there "
-        "until one ends at or after the offset. The end of the index is searched first and stays "
-        "in memory, because most consumers read the newest records."
+        "until it has found the one with the offset. The end of the index is searched first and "
+        "stays in memory, because most consumers read the newest records."
+    )
+    yield (
+        "Kafka 3.9 and 4.0 take the first batch that ends at or after the offset. From 4.1 on, the "
+        "broker compares base offsets: it takes the batch before the first one that begins after "
+        "the offset. If zeros follow a batch, 3.9 and 4.0 still give all of it; in 4.1 and 4.2, a "
+        "fetch of any offset after its first one fails. To know the base offset of a compressed "
+        "batch of magic 0 or 1, 4.0 and later decompress it."
     )
     yield f"Offset {offset} in {facts.words}:"
     yield _steps(facts, offset)
-    yield "Kafka: LogSegment.translateOffset, AbstractIndex. kfmt index-check --lookup-offset."
+    yield (
+        "Kafka: LogSegment.translateOffset, FileRecords, AbstractIndex. "
+        "kfmt index-check --lookup-offset."
+    )
 
 
 def rolling(facts: PageFacts) -> Iterator[Part]:

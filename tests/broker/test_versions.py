@@ -1,0 +1,171 @@
+"""What the versions of Kafka make differently of the same files.
+
+Expected is what UnifiedLog of each version does: tests/interop/test_versions.py.
+"""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+
+from kfmt_cli import check
+from kfmt_cli.broker.version import MOST_LEVEL, NEWEST, OLDEST, VERSIONS, by_level
+from kfmt_cli.errors import UsageError
+from tests.support.broken_partitions import ORDERS, V1_GZIP, name, sample
+from tests.support.rebuild import with_crc
+from tests.support.samples import Row, kfmt
+from tests.support.segments import positions, with_bytes
+from tests.support.version_cases import LAST_WRAPPERS, undecodable
+from tools.observe import Files
+
+BROKER = ORDERS.parent
+NAMES = [version.name for version in VERSIONS]
+# Whose wrapper is the first batch from the last entry of the index that recovery rebuilds.
+AT_LAST_ENTRY = ("v0-lz4-0", "v0-snappy-0", "v1-snappy-0", "real08-snappy-0")
+
+
+def starts(files: Files, folder: Path, *options: str) -> list[Row]:
+    """The predicted starts of a partition."""
+    partition = folder / "given-0"
+    partition.mkdir()
+    for file, content in files.items():
+        (partition / file).write_bytes(content)
+    done = kfmt("check", partition, "--json", "--jobs", "1", *options)
+    return done.of("broker_start")
+
+
+@pytest.mark.parametrize("version", NAMES)
+@pytest.mark.parametrize("partition", LAST_WRAPPERS)
+def test_a_last_wrapper_that_does_not_decompress_keeps_4_from_starting(
+    partition: str, version: str, tmp_path: Path
+) -> None:
+    files = undecodable(LAST_WRAPPERS[partition], -1)
+    for row in starts(files, tmp_path, "--kafka-version", version):
+        is_found = row["after"] == "clean-shutdown" or partition in AT_LAST_ENTRY
+        expected = {"3.9": True, "4.0": not is_found}.get(version, False)
+        assert row["starts"] == expected, row["reason"]
+        assert row["kafka_version"] == version
+        assert row["observed_on"] == [next(v.observed_on for v in VERSIONS if v.name == version)]
+        if not row["starts"]:
+            assert "the wrapper cannot be read" in row["reason"]
+
+
+@pytest.mark.parametrize(
+    ("version", "crash", "clean"),
+    [
+        ("3.9", [[259, 259]], [[259, 259]]),
+        ("4.0", [[259, 259]], [[259, 259]]),
+        ("4.1", [[221, 239], [259, 318]], [[221, 239], [259, 278]]),
+        ("4.2", [[221, 239], [259, 318]], [[221, 239], [259, 278]]),
+    ],
+)
+def test_a_wrapper_in_the_middle_that_does_not_decompress(
+    version: str, crash: list[list[int]], clean: list[list[int]], tmp_path: Path
+) -> None:
+    rows = starts(undecodable(V1_GZIP, 12), tmp_path, "--kafka-version", version)
+    assert all(row["starts"] for row in rows), rows
+    assert [row["unreachable_offsets"] for row in rows] == [crash, clean]
+
+
+@pytest.mark.parametrize(
+    ("version", "hidden"),
+    [("3.9", [[340, 378]]), ("4.0", [[340, 378]]), ("4.1", [[321, 378]]), ("4.2", [[321, 378]])],
+)
+def test_the_end_of_the_batch_before_a_hole_cannot_be_sought_since_4_1(
+    version: str, hidden: list[list[int]], tmp_path: Path
+) -> None:
+    data = sample(ORDERS)[name(240)]
+    places = positions(data)
+    hole = with_bytes(data, places[5], bytes(places[6] - places[5]))
+    rows = starts({**sample(ORDERS), name(240): hole}, tmp_path, "--kafka-version", version)
+    clean = next(row for row in rows if row["after"] == "clean-shutdown")
+    assert clean["unreachable_offsets"] == hidden
+
+
+def test_levels_of_metadata_version() -> None:
+    assert [by_level(level).version.name for level in (20, 21, 22, 25, 26, 27, 28, 29, 30)] == [
+        *("3.9", "3.9", "4.0", "4.0", "4.1", "4.1", "4.2", "4.2", "4.2"),
+    ]
+    assert by_level(1).version is OLDEST
+    newer = by_level(MOST_LEVEL + 1)
+    assert newer.version is NEWEST
+    assert "newest that kfmt knows" in newer.words
+
+
+def looked_up(files: Files, folder: Path, offset: int, *options: str) -> Row:
+    """A lookup of an offset in a partition."""
+    partition = folder / "given-0"
+    partition.mkdir()
+    for file, content in files.items():
+        (partition / file).write_bytes(content)
+    done = kfmt("index-check", partition, "--lookup-offset", str(offset), "--json", *options)
+    (row,) = done.of("lookup")
+    return row
+
+
+@pytest.mark.parametrize(
+    ("version", "offset", "is_found"),
+    [
+        *(("3.9", 339, True), ("4.0", 339, True), ("4.1", 339, False), ("4.2", 339, False)),
+        *((name, 320, True) for name in NAMES),
+        *((name, 345, False) for name in NAMES),
+    ],
+)
+def test_a_lookup_before_a_hole_by_version(
+    version: str, offset: int, is_found: bool, tmp_path: Path
+) -> None:
+    data = sample(ORDERS)[name(240)]
+    places = positions(data)
+    hole = with_bytes(data, places[5], bytes(places[6] - places[5]))
+    files = {**sample(ORDERS), name(240): hole}
+    row = looked_up(files, tmp_path, offset, "--kafka-version", version)
+    assert row["kafka_version"] == version
+    assert (row["batch"] is not None) == is_found
+    assert (row["error"] is None) == is_found
+    if is_found:
+        assert row["batch"]["base_offset"] == 320
+
+
+def test_the_metadata_log_decides_the_version(tmp_path: Path) -> None:
+    log_directory = tmp_path / "data"
+    shutil.copytree(BROKER, log_directory)
+    for level, words in (
+        (21, "for Kafka 3.9, by the metadata log"),
+        (25, "for Kafka 4.0, by the metadata log"),
+        (29, "for Kafka 4.2, by the metadata log"),
+        (77, "for Kafka 4.2, the newest that kfmt knows; the metadata log has metadata.version"),
+    ):
+        set_level(log_directory / "__cluster_metadata-0", level)
+        out = " ".join(kfmt("check", log_directory).out.split())
+        assert words in out, out
+        of_one = " ".join(kfmt("check", log_directory / "orders-0").out.split())
+        assert words in of_one, of_one
+    out = kfmt("check", log_directory, "--kafka-version", "4.1").out
+    assert "for Kafka 4.1, by --kafka-version" in " ".join(out.split())
+    shutil.rmtree(log_directory / "__cluster_metadata-0")
+    out = kfmt("check", log_directory / "orders-0").out
+    assert "for Kafka 3.9, the default" in " ".join(out.split())
+
+
+def set_level(partition: Path, level: int) -> None:
+    """Have the newest snapshot of the metadata log name another level of metadata.version."""
+    snapshot = max(partition.glob("*.checkpoint"))
+    data = snapshot.read_bytes()
+    at = data.index(b"metadata.version") + len(b"metadata.version")
+    places = positions(data)
+    number = sum(place < at for place in places) - 1
+    begin, end = places[number], places[number + 1]
+    batch = with_bytes(data, at, struct.pack(">h", level))[begin:end]
+    snapshot.write_bytes(data[:begin] + with_crc(batch) + data[end:])
+
+
+def test_an_unknown_version_is_refused() -> None:
+    done = kfmt("check", ORDERS, "--kafka-version", "2.8")
+    assert done.code == 2
+    with pytest.raises(UsageError):
+        check(ORDERS, kafka_version="2.8")
+    (row, *_) = check(ORDERS, kafka_version="4.2").of("broker_start")
+    assert row["kafka_version"] == "4.2"
