@@ -146,10 +146,11 @@ class _ReachSearch:
     def beyond(self, at: int, high: int) -> Ranges:
         """The offsets above high that a seek receives with its first fetch."""
         start = self._segment.lookup(at)
-        walk = self._walks.setdefault(start, _Walk(self._segment, start))
-        row = walk.find(at)
-        if row is None:
+        walk = self._walks.setdefault(start, self._segment.walk(start))
+        answer = walk.find(at)
+        if answer is None or walk.trouble(answer[0]) is not None:
             return []
+        row = answer[0]
         end = self._end_of_fetch(walk.batches[row])
         found: Ranges = []
         following: StoredBatch | None = walk.batches[row]

@@ -62,6 +62,7 @@ class CheckedPartitions:
     nexts: list[Next] = field(default_factory=list)
     missing: list[tuple[str, list[str]]] = field(default_factory=list)
     _around: dict[str, LogDirectory] = field(default_factory=dict)
+    _above_of: dict[str, LogDirectory] = field(default_factory=dict)
     _epochs: dict[str, list[tuple[int, int]] | None] = field(default_factory=dict)
     """The leader epochs of each partition with logs, by path."""
 
@@ -158,6 +159,12 @@ class CheckedPartitions:
 
     def _above(self, folder: Folder) -> LogDirectory:
         """The log directory of a partition, even if only the partition was given."""
+        known = self._above_of.get(folder.path)
+        if known is None:
+            known = self._above_of[folder.path] = self._find_above(folder)
+        return known
+
+    def _find_above(self, folder: Folder) -> LogDirectory:
         # The parent of . or of a link is not the one the path names.
         near, real = Path(folder.path).parent, Path(folder.path).resolve().parent
         path = str(near if near.resolve() == real else real)
