@@ -36,7 +36,7 @@ def transcript(commands: list[str], dst: str) -> str:
         parts.append(f"$ {command}\n{(out + err).replace(dst, 'DST')}exit {code}\n")
     names = "disk_bytes|freed_now|freed_later|freed_by"
     said = re.sub(rf'("(?:{names})":)\d+', r"\1N", "\n".join(parts))
-    said = re.sub(r"(?m)^(logs, by .* settings:).*", r"\1 N", said)
+    said = re.sub(r"(?m)^(logs, under .* settings:).*", r"\1 N", said)
     return re.sub(r"(\d [kMG]?B) +[\d.]+ [kMG]?B\b", r"\1 N", said)
 
 
