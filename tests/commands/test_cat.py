@@ -23,8 +23,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from kfmt_cli.broker.committed import committed_of
 from kfmt_cli.topics.payloads import Payload, Payloads, Schema
 from tests.support.broken_partitions import ORDERS, TXN, name, record_malformed, sample
+from tests.support.rebuild import batch_of, record
 from tests.support.samples import kfmt
-from tests.support.segments import positions
+from tests.support.segments import positions, write
 from tools import broker, kafka
 
 V1 = kafka.SAMPLES / "kafka-2.8.2/v1-none-0"
@@ -245,6 +246,17 @@ def test_what_does_not_decode_is_written_as_it_is(built: Path) -> None:
     assert "zero byte" in kfmt("cat", ORDERS, *arguments, "--from-offset", "1").err
     for missing in ("avro", "protobuf", "confluent"):
         assert kfmt("cat", ORDERS, "--value-format", missing).code == 2
+
+
+def test_notes_of_what_does_not_decode_are_capped_and_counted(tmp_path: Path) -> None:
+    for n, more in ((10, ""), (11, "1 more"), (200, "190 more")):
+        records = b"".join(record(b"k", b"no long", delta) for delta in range(n))
+        log = write(tmp_path / str(n), batch_of(records, 0, n))
+        done = kfmt("cat", log, "--value-format", "long")
+        notes = done.err.splitlines()
+        assert [int(note.split()[1].rstrip(":")) for note in notes[:10]] == list(range(10))
+        assert len(notes) == 10 + bool(more)
+        assert more in notes[-1]
 
 
 def test_dump_takes_the_same_formats(built: Path) -> None:

@@ -120,6 +120,9 @@ def test_a_small_file_is_one_row(file: Path, expected: dict[str, object]) -> Non
         ),
         ("meta.properties", b"version=1\rnode.id=1\ra=\\u12\r", "meta-properties-malformed", 20),
         (".kafka_cleanshutdown", b"\xff{}", "clean-shutdown-malformed", 0),
+        (".kafka_cleanshutdown", b'{"a": x}', "clean-shutdown-malformed", 6),
+        (".kafka_cleanshutdown", '{"é€": x}'.encode(), "clean-shutdown-malformed", 10),
+        (".kafka_cleanshutdown", b"[]", "clean-shutdown-malformed", 0),
     ],
 )
 def test_what_a_small_file_should_not_say_is_a_finding(

@@ -72,8 +72,14 @@ def test_json_may_be_nested_two_hundred_levels_deep(data: bytes, is_read: bool) 
         ({"name": "RecordKeyed", "data": {}}, "RecordKeyed"),
         ({"name": "A", "data": {"n": 3, "n_name": "three", "m": 4}}, "A n=three m=4"),
         ({"name": "A", "data": {"in": {"n": 3, "n_name": "x"}}}, "A in={n=x}"),
-        ({"name": "A", "data": {"list": [1, {"b": None}], "t": True}}, "A list=[1, {b=null}] t=true"),
-        ({"name": "A", "data": {"text": "a b", "empty": "", "x": 'q"'}}, 'A text="a b" empty="" x="q""'),
+        (
+            {"name": "A", "data": {"list": [1, {"b": None}], "t": True}},
+            "A list=[1, {b=null}] t=true",
+        ),
+        (
+            {"name": "A", "data": {"text": "a b", "empty": "", "x": 'q"'}},
+            'A text="a b" empty="" x="q""',
+        ),
         ({"name": "A", "data": {"line": "a\nb", "brace": "{"}}, 'A line="a\nb" brace="{"'),
         ({"name": "A", "data": {"a": 1}, "note": "odd"}, "A a=1 (odd)"),
         ({"name": "A", "data": None, "deletes": "K x"}, "deletes K x"),

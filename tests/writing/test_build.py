@@ -250,6 +250,24 @@ def test_a_segment_that_lines_name_is_kept_whole_whatever_its_age(tmp_path: Path
     assert len(list((tmp_path / "rolled/out").glob("*.log"))) == 4
 
 
+@pytest.mark.parametrize(
+    ("file", "base"),
+    [
+        (f"{250:020}.log", 250),
+        (f"{250:020}-z49ds8O3SEaHzN37xWVXMA.log", 250),  # as tiered storage names it
+        (f"t-0/{250:020}.log", 250),
+        *((f"{250:019}.log", 300), (f"{250:021}.log", 300), ("notes-250.log", 300)),
+        ("٢" * 20 + ".log", 300),
+    ],
+)
+def test_the_name_of_a_file_says_where_its_segment_begins(
+    file: str, base: int, tmp_path: Path
+) -> None:
+    built(tmp_path, lines({"offset": 300, "value": "a", "file": file}))
+    names = [path.name for path in tmp_path.rglob("*.log")]
+    assert names == [f"{base:020}.log"]
+
+
 def test_kraft_snapshots_are_built_as_what_they_are(tmp_path: Path) -> None:
     folder = tmp_path / "__cluster_metadata-0"
     shutil.copytree(METADATA, folder)

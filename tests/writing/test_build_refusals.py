@@ -44,6 +44,10 @@ from tests.writing.test_build import lines, rows
 """,
             "line 5: offset 8 is before its batch's base_offset 9",
         ),
+        # Lines without anything count as lines, too.
+        (b'\n{"value":"a"}\n\n \n{"value":"b","timestamp_type":"No"}\n', "line 5: "),
+        (b'{"type":"batch","base_offset":9}\n\n{"offset":3}', "line 3: offset 3 is before"),
+        (b'\n\n{"type":"batch","base_offset":9}\n{"offset":3}\n\n', "line 4: offset 3 is before"),
         (b'{"type":"batch","attributes":{"raw":5}}\n', "codec 5 does not exist"),
         (b'{"type":"batch","attributes":{"raw":65536}}\n', "do not fit in 16 bits"),
         (
