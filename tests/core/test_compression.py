@@ -144,10 +144,10 @@ def test_a_header_of_magic_0_that_is_cut_short_is_said_to_be(flags: int) -> None
     header = bytes.fromhex("04224d18") + bytes([flags, 0x40]) + bytes(12)
     at = FLAGS[flags]  # of the checksum
     for size in range(7, at + 1):
-        with pytest.raises(CompressionError, match="^lz4: the frame ends inside its header$"):
+        with pytest.raises(CompressionError, match=r"^lz4: the frame ends inside its header$"):
             decompress("lz4", header[:size], LIMIT, magic=0)
     for data in (b"", header[:4], header[:6], b"\0" + header[1:]):
-        with pytest.raises(CompressionError, match="^lz4: no frame header$"):
+        with pytest.raises(CompressionError, match=r"^lz4: no frame header$"):
             decompress("lz4", data, LIMIT, magic=0)
 
 
