@@ -205,9 +205,14 @@ def test_home_and_end_and_pages() -> None:
             await browser.press("home")
             assert browser.rows[0] == 0
             await browser.press("pagedown")
-            assert 5 < browser.rows[0] < 20
-            await browser.press("pageup")
-            assert browser.rows[0] == 0
+            page = browser.rows[0]
+            assert 5 < page < 20
+            pane = browser.app.panes.batches
+            assert pane.scroll_offset.y == page  # the cursor stays at its place on the screen
+            await browser.press("pagedown", "down")
+            assert (pane.scroll_offset.y, pane.cursor) == (2 * page, 2 * page + 1)
+            await browser.press("pageup", "pageup", "up")
+            assert browser.rows[0] == pane.scroll_offset.y == 0
             await browser.press("right", "left")
 
     run(work())

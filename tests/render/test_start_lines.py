@@ -88,7 +88,7 @@ def test_starts_with_the_same_effect_are_one_line() -> None:
 def test_the_losses_of_more_than_three_partitions_are_summed() -> None:
     def starts(n: int) -> list[Start]:
         crash = [start(f"t-{i}", CRASH, lost=[(0, 9), (20, 20)]) for i in range(n)]
-        return crash + [start("t-0", CLEAN, unreachable=[(5, 6)])]
+        return [*crash, start("t-0", CLEAN, unreachable=[(5, 6)])]
 
     assert len(list(lost_lines(starts(3), PLAIN))) == 4
     assert list(lost_lines(starts(4), PLAIN)) == [
