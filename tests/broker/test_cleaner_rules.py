@@ -1,0 +1,88 @@
+"""The dirty range of a log: where it begins and ends, and what forces a cleaning."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from kfmt_cli.broker.cleaning import CleanerSegment, dirty_of
+
+# Four segments of unlike sizes; their records are of 1000, 2000, 3000 and 4000.
+SEGMENTS = [
+    CleanerSegment(base, 1 << i, 1000 * (i + 1), 1000 * (i + 1) - 500)
+    for i, base in enumerate((0, 10, 20, 30))
+]
+PLAIN: dict[str, Any] = {
+    "checkpoint": None,
+    "log_start": 0,
+    "log_end": 40,
+    "stable": 40,
+    "min_lag": 0,
+    "max_lag": 10**9,
+    "now": 10_000,
+}
+ACTIVE = "the active segment"
+YOUNG = "records newer than min.compaction.lag.ms"
+
+
+@pytest.mark.parametrize(
+    ("changes", "first", "end", "why", "clean", "dirty"),
+    [
+        ({}, 0, 30, ACTIVE, 0, 7),
+        ({"checkpoint": 10}, 10, 30, ACTIVE, 1, 6),
+        ({"checkpoint": 15}, 15, 30, ACTIVE, 3, 6),  # within a segment, which is dirty as a whole
+        ({"checkpoint": 30}, 30, 30, ACTIVE, 7, 0),
+        ({"checkpoint": 40}, 40, 30, ACTIVE, 15, 0),
+        ({"checkpoint": 41}, 0, 30, ACTIVE, 0, 7),  # after the end: not of this log
+        ({"checkpoint": 5, "log_start": 10}, 10, 30, ACTIVE, 1, 6),
+        ({"checkpoint": 10, "log_start": 10}, 10, 30, ACTIVE, 1, 6),
+        ({"stable": 30}, 0, 30, ACTIVE, 0, 7),
+        ({"stable": 29}, 0, 20, "the last stable offset", 0, 3),
+        ({"stable": 20}, 0, 20, "the last stable offset", 0, 3),
+        ({"stable": 5}, 0, 0, "the last stable offset", 0, 0),
+        ({"min_lag": 6999}, 0, 30, ACTIVE, 0, 7),
+        ({"min_lag": 7000}, 0, 30, ACTIVE, 0, 7),  # as old as it must be
+        ({"min_lag": 7001}, 0, 20, YOUNG, 0, 3),
+        ({"min_lag": 9001}, 0, 0, YOUNG, 0, 0),
+        ({"min_lag": 9001, "checkpoint": 20}, 20, 20, YOUNG, 3, 0),
+        ({"min_lag": 8001, "stable": 5}, 0, 0, "the last stable offset", 0, 0),
+    ],
+)
+def test_the_dirty_range(
+    changes: dict[str, Any], first: int, end: int, why: str, clean: int, dirty: int
+) -> None:
+    found = dirty_of(SEGMENTS, **PLAIN | changes)
+    assert asdict(found) == {
+        **{"first": first, "end": end, "why": why, "clean_bytes": clean, "dirty_bytes": dirty},
+        "forced": False,
+    }
+    assert found.ratio == (dirty / (clean + dirty) if clean + dirty else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_forced"),
+    [
+        # The first batch of the first dirty segment is of 500, or of 1500.
+        *(({"max_lag": 9499}, True), ({"max_lag": 9500}, False), ({"max_lag": 0}, True)),
+        *(({"max_lag": -1}, False), ({"max_lag": 10_000}, False)),
+        *(
+            ({"max_lag": 8499, "checkpoint": 10}, True),
+            ({"max_lag": 8500, "checkpoint": 10}, False),
+        ),
+        ({"max_lag": 0, "checkpoint": 30}, False),  # nothing is dirty
+    ],
+)
+def test_records_older_than_the_longest_lag_force_a_cleaning(
+    changes: dict[str, Any], is_forced: bool
+) -> None:
+    assert dirty_of(SEGMENTS, **PLAIN | changes).forced is is_forced
+
+
+def test_a_first_batch_without_a_time_forces_none() -> None:
+    for first in (None, 0, -1):
+        segments = [CleanerSegment(base, 1, 5, first) for base in (0, 10)]
+        assert not dirty_of(segments, **PLAIN | {"max_lag": 0}).forced
+    segments = [CleanerSegment(base, 1, 5, 1) for base in (0, 10)]
+    assert dirty_of(segments, **PLAIN | {"max_lag": 0}).forced
