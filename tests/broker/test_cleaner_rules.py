@@ -55,7 +55,11 @@ def test_the_dirty_range(
 ) -> None:
     found = dirty_of(SEGMENTS, **PLAIN | changes)
     assert asdict(found) == {
-        **{"first": first, "end": end, "why": why, "clean_bytes": clean, "dirty_bytes": dirty},
+        "first": first,
+        "end": end,
+        "why": why,
+        "clean_bytes": clean,
+        "dirty_bytes": dirty,
         "forced": False,
     }
     assert found.ratio == (dirty / (clean + dirty) if clean + dirty else 0.0)
