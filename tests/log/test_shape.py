@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -10,8 +12,6 @@ from kfmt_cli.log.reader import LogReader
 from kfmt_cli.log.shape import DAY, HOUR, MOST_BUCKETS, WIDTHS, Buckets, Shape, Strip, TimeOrder
 from tests.support.samples import ORDERS, TXN
 
-ONE = (1, 2, 3)
-
 
 def buckets(numbers: dict[int, int], width: int = 1) -> Buckets:
     """Intervals with so many batches each, of two records and three bytes."""
@@ -19,7 +19,7 @@ def buckets(numbers: dict[int, int], width: int = 1) -> Buckets:
 
 
 def test_each_width_is_a_multiple_of_the_one_before() -> None:
-    assert all(wide % narrow == 0 for narrow, wide in zip(WIDTHS, WIDTHS[1:], strict=False))
+    assert all(wide % narrow == 0 for narrow, wide in pairwise(WIDTHS))
     assert (WIDTHS[0], WIDTHS[-1]) == (1, 36_400 * DAY)
 
 
@@ -45,14 +45,14 @@ def test_logs_of_unlike_intervals_are_merged_in_the_longer() -> None:
 
 def test_times_are_added_in_intervals_of_which_there_are_not_too_many() -> None:
     times = np.arange(0, 20 * MOST_BUCKETS, 5)
-    each = (np.ones(len(times)), np.full(len(times), 2), np.full(len(times), 3))
-    found = Buckets()
-    found.add(times, each)
+    ones = np.ones(len(times), np.int64)
+    found, few = Buckets(), Buckets()
+    found.add(times, (ones, 2 * ones, 3 * ones))
     assert found.width == 100
     assert len(found.counts) == MOST_BUCKETS // 5
     assert set(found.counts.values()) == {(20, 40, 60)}
-    few = Buckets()
-    few.add(times[:MOST_BUCKETS], tuple(column[:MOST_BUCKETS] for column in each))  # type: ignore[arg-type]
+    times, ones = times[:MOST_BUCKETS], ones[:MOST_BUCKETS]
+    few.add(times, (ones, ones, ones))
     assert (few.width, len(few.counts)) == (1, MOST_BUCKETS)
 
 
