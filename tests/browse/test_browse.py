@@ -151,6 +151,9 @@ def test_bytes_are_shown_next_to_lists_or_below() -> None:
         async with driven(TXN, size=LARGE) as browser:
             assert "00000010" in browser.screen
             assert "00000010" not in await browser.press("x")
+        for columns, is_wide in ((109, False), (110, True)):
+            async with driven(TXN, size=(columns, 40)) as browser:
+                assert ("00000010" in browser.screen) == is_wide
 
     run(work())
 
