@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kfmt_cli.broker.cleaning import CleanerSegment, dirty_of
+from tests.support.samples import kfmt
+from tools.kafka import SAMPLES
 
 # Four segments of unlike sizes; their records are of 1000, 2000, 3000 and 4000.
 SEGMENTS = [
@@ -90,3 +94,39 @@ def test_a_first_batch_without_a_time_forces_none() -> None:
         assert not dirty_of(segments, **PLAIN | {"max_lag": 0}).forced
     segments = [CleanerSegment(base, 1, 5, 1) for base in (0, 10)]
     assert dirty_of(segments, **PLAIN | {"max_lag": 0}).forced
+
+COUNTS = (
+    *("records_kept", "records_removed", "replaced", "without_key", "of_aborted_transactions"),
+    *("tombstones_kept", "markers_kept", "passes", "segments_before", "segments_after"),
+)
+
+
+@pytest.mark.parametrize(
+    ("partition", "counts"),
+    [
+        ("orders-0", (111, 1389, 1183, 206, 0, 2, 0, 1, 7, 7)),
+        ("txn-0", (209, 527, 342, 0, 185, 0, 90, 1, 3, 3)),
+    ],
+)
+def test_what_a_cleaning_counts(partition: str, counts: tuple[int, ...]) -> None:
+    """Every record is kept or removed, and for one reason."""
+    folder = SAMPLES / "kafka-3.9.1-broker1" / partition
+    (row,) = kfmt("compaction", folder, "--cleanup-policy", "compact", "--json").of("compaction")
+    total = kfmt("stat", folder, "--json").of("stat")[0]["records"]
+    assert row["records_kept"] + row["records_removed"] == total
+    reasons = ("replaced", "without_key", "of_aborted_transactions")
+    assert sum(row[name] for name in reasons) == row["records_removed"]
+    for name, number in zip(COUNTS, counts, strict=True):
+        assert row[name] == number, name
+
+
+def test_a_cleaning_begins_where_the_last_one_ended(tmp_path: Path) -> None:
+    """Aborted transactions before it are known from their index, not from their batches."""
+    folder = tmp_path / "txn-0"
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1/txn-0", folder)
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\ntxn 0 357\n")
+    (row,) = kfmt("compaction", folder, "--cleanup-policy", "compact", "--json").of("compaction")
+    assert (row["first_dirty_offset"], row["first_uncleanable_offset"]) == (357, 635)
+    assert row["records_kept"] + row["records_removed"] == 736
+    assert row["clean_bytes"] == (folder / f"{0:020}.log").stat().st_size
+    assert row["dirty_bytes"] == (folder / f"{357:020}.log").stat().st_size
