@@ -95,6 +95,7 @@ def test_a_first_batch_without_a_time_forces_none() -> None:
     segments = [CleanerSegment(base, 1, 5, 1) for base in (0, 10)]
     assert dirty_of(segments, **PLAIN | {"max_lag": 0}).forced
 
+
 COUNTS = (
     *("records_kept", "records_removed", "replaced", "without_key", "of_aborted_transactions"),
     *("tombstones_kept", "markers_kept", "passes", "segments_before", "segments_after"),

@@ -7,7 +7,14 @@ from random import Random
 
 import pytest
 
-from kfmt_cli.broker.start.ranges import HeldBatch, LogRanges, Ranges, merged, size_of_ranges, without
+from kfmt_cli.broker.start.ranges import (
+    HeldBatch,
+    LogRanges,
+    Ranges,
+    merged,
+    size_of_ranges,
+    without,
+)
 
 MOST = (1 << 31) - 1
 
@@ -95,11 +102,21 @@ def bad(position: int, first: int, last: int) -> HeldBatch:
         # A batch out of the segment's range says nothing about the damage around it.
         ([bad(0, 0, 0), good(50, 5, 6), good(90, 15, 19)], [], 30, None, [(5, 6), (10, 19)]),
         ([good(0, 10, 10 + MOST)], [50], 20, None, [(10, 10 + MOST)]),
-        ([bad(0, 0, 0), good(50, 11 + MOST, 11 + MOST)], [], 20, None, [(10, 19), (11 + MOST,) * 2]),
+        (
+            [bad(0, 0, 0), good(50, 11 + MOST, 11 + MOST)],
+            [],
+            20,
+            None,
+            [(10, 19), (11 + MOST,) * 2],
+        ),
     ],
 )
 def test_the_offsets_that_a_damaged_log_contains(
-    batches: list[HeldBatch], places: list[int], next_base: int | None, size: int | None, held: Ranges
+    batches: list[HeldBatch],
+    places: list[int],
+    next_base: int | None,
+    size: int | None,
+    held: Ranges,
 ) -> None:
     damaged = {*places, *(batch.position for batch in batches if not batch.is_valid)}
     assert LogRanges(10, batches, damaged).held(next_base, size) == held

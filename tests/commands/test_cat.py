@@ -166,6 +166,21 @@ def test_headers() -> None:
     assert offsets(ORDERS, "--header", "trace-id=~^0+$") == wanted
 
 
+def test_headers_are_written_however_many_a_record_has(tmp_path: Path) -> None:
+    records = [
+        {"value": "v", "headers": [{"key": f"h{i}", "value": "x"} for i in range(n)]}
+        for n in (0, 1, 2)
+    ]
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    for n, shown in ((0, ""), (1, "h0=x"), (2, "h0=x,h1=x")):
+        folder = tmp_path / str(n)  # where no record has more than this one
+        line = lines.splitlines()[n]
+        assert kfmt("build", "-", folder, stdin=line.encode()).code == 0
+        assert kfmt("cat", folder, "-f", "%h\n").out == f"{shown}\n"
+    assert kfmt("build", "-", tmp_path / "all", stdin=lines.encode()).code == 0
+    assert kfmt("cat", tmp_path / "all", "-f", "%h\n").out == "\nh0=x\nh0=x,h1=x\n"
+
+
 def test_a_producer() -> None:
     batches = kfmt("dump", TXN, "--json").of("batch")
     wanted = {
