@@ -14,7 +14,7 @@ HEADERS = [(b"a", b"1"), (b"b", None), (b"", b"")]
 
 
 def shown(**changes: Any) -> Shown:
-    values = {
+    values: dict[str, Any] = {
         "topic": "t",
         "partition": 3,
         "offset": 17,
