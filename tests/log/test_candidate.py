@@ -77,15 +77,21 @@ def test_the_window_after_damage(
     [
         *((OffsetWindow(60, 99), batch(60), True), (OffsetWindow(60, 99), batch(59), False)),
         *((OffsetWindow(60, 99), batch(90), True), (OffsetWindow(60, 99), batch(91), False)),
-        *((OffsetWindow(60, None), batch(90_000), True), (OffsetWindow(None, 99), batch(500), True)),
-        *((OffsetWindow(None, 99), batch(-1), False), (OffsetWindow(60, None), batch(60 + (1 << 31)), False)),
+        *(
+            (OffsetWindow(60, None), batch(90_000), True),
+            (OffsetWindow(None, 99), batch(500), True),
+        ),
+        *(
+            (OffsetWindow(None, 99), batch(-1), False),
+            (OffsetWindow(60, None), batch(60 + (1 << 31)), False),
+        ),
         # A message that is not compressed can be one inside of a set.
         (OffsetWindow(60, 99, behind_set=80), message(79), False),
         (OffsetWindow(60, 99, behind_set=80), message(80), True),
         (OffsetWindow(60, 99, behind_set=80), message(79, codec=1), True),
         (OffsetWindow(60, 99, behind_set=80), batch(79), True),
     ],
-)  # fmt: skip
+)
 def test_what_a_window_holds(window: OffsetWindow, header: Candidate, holds: bool) -> None:
     assert window.holds(header) == holds
 

@@ -12,7 +12,11 @@ fastavro = pytest.importorskip("fastavro", reason="the extra schema is not insta
 
 from kfmt_cli.topics.avro import _is_unbounded, reader_of  # noqa: E402
 
-ROW: dict[str, Any] = {"type": "record", "name": "Row", "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": "string"}]}  # fmt: skip
+ROW: dict[str, Any] = {
+    "type": "record",
+    "name": "Row",
+    "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": "string"}],
+}
 TREE: dict[str, Any] = {
     "type": "record",
     "name": "Tree",
@@ -57,18 +61,25 @@ def test_a_value_is_read_whole(schema: Any, value: Any, shown: Any) -> None:
             read(data[:size])
 
 
+def record_of(type_: Any) -> Any:
+    """A record R with one field."""
+    return {"type": "record", "name": "R", "fields": [{"name": "x", "type": type_}]}
+
+
+INTS, MAP = {"type": "array", "items": "int"}, {"type": "map", "values": "int"}
+
+
 @pytest.mark.parametrize(
     ("schema", "is_unbounded"),
     [
-        *(("int", False), (["null", "string"], False), ({"type": "array", "items": "int"}, True)),
-        *(({"type": "map", "values": "int"}, True), (["null", {"type": "map", "values": "int"}], True)),
-        *((ROW, False), (TWICE, False), (TREE, True), ({"type": "array", "items": ROW}, True)),
-        ({"type": "record", "name": "R", "fields": [{"name": "x", "type": ["null", TREE]}]}, True),
-        ({"type": "record", "name": "R", "fields": [{"name": "x", "type": "Held"}]}, True),
-        ({"type": "record", "name": "R", "fields": [{"name": "x", "type": ["null", "Held"]}]}, True),
-        ({"type": "record", "name": "R", "fields": [{"name": "x", "type": ["null", "R"]}]}, True),
+        *(("int", False), (["null", "string"], False), (INTS, True), (MAP, True)),
+        *((["null", MAP], True), (ROW, False), (TWICE, False), (TREE, True)),
+        ({"type": "array", "items": ROW}, True),
+        *((record_of("int"), False), (record_of(["null", TREE]), True)),
+        *((record_of("Held"), True), (record_of(["null", "Held"]), True)),
+        *((record_of(["null", "R"]), True), (record_of(["null", "Row"]), False)),
     ],
-)  # fmt: skip
+)
 def test_a_schema_is_bounded_if_no_value_of_it_repeats_or_nests(
     schema: Any, is_unbounded: bool
 ) -> None:
@@ -84,9 +95,13 @@ def test_a_schema_is_bounded_if_no_value_of_it_repeats_or_nests(
         ("string", b"\x08abc", "4 bytes declared at byte 1, but only 3 left"),
         ("string", b"\x01", "-1 bytes declared at byte 1, but only 0 left"),
         ("double", bytes(7), "8 bytes declared at byte 0, but only 7 left"),
-        ({"type": "array", "items": "null"}, b"\x80\x80\x80\x80\x10\0", "more than its bytes can hold"),
+        (
+            {"type": "array", "items": "null"},
+            b"\x80\x80\x80\x80\x10\0",
+            "more than its bytes can hold",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_value_that_is_not_of_its_schema_is_refused_with_the_reason(
     schema: Any, data: bytes, words: str
 ) -> None:
