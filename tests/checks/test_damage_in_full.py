@@ -128,8 +128,8 @@ def said_of(damage: Damage, folder: Path) -> dict[str, Any]:
     for name, done in (("batch", batches), ("record", records)):
         rows = [] if done is None else done.of(name)
         said[name] = [len(rows), digest(short(short(rows, disk), folder))]
-    found: dict[str, Any] = short(said, disk)
-    return short(found, folder)
+    shown: dict[str, Any] = short(short(said, disk), folder)
+    return shown
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=name_of)
