@@ -7,9 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kfmt_cli.broker.cleaning import CleanerSegment, dirty_of
+from kfmt_cli.broker.offset_map import OffsetMap
 from tests.support.samples import kfmt
 from tools.kafka import SAMPLES
 
@@ -131,3 +133,26 @@ def test_a_cleaning_begins_where_the_last_one_ended(tmp_path: Path) -> None:
     assert row["records_kept"] + row["records_removed"] == 736
     assert row["clean_bytes"] == (folder / f"{0:020}.log").stat().st_size
     assert row["dirty_bytes"] == (folder / f"{357:020}.log").stat().st_size
+
+
+def test_a_map_that_grows_keeps_the_latest_offset_of_each_key() -> None:
+    n = 200_000
+    keys = np.arange(1, n + 1, dtype=np.int64) * 7919
+    grown, reserved = OffsetMap(), OffsetMap(expected=2 * n)
+    for map_ in (grown, reserved):
+        assert map_.put(keys, np.arange(n)) == n
+        assert map_.put(keys[::2].copy(), np.arange(n, n + n // 2)) == n // 2
+        assert len(map_) == n
+        expected = np.arange(n)
+        expected[::2] = np.arange(n, n + n // 2)
+        assert (map_.get(keys) == expected).all()
+        assert (map_.get(-keys[:5]) == -1).all()
+
+
+@pytest.mark.parametrize(("buffer", "most"), [(0, 0), (47, 0), (48, 1), (239, 8), (240, 9)])
+def test_as_many_keys_fit_as_a_brokers_buffer_holds(buffer: int, most: int) -> None:
+    """24 bytes each, of which nine in ten are used."""
+    map_ = OffsetMap(buffer)
+    assert map_.most == most
+    keys = np.arange(1, 30, dtype=np.int64)
+    assert map_.put(keys, keys) == map_.most == len(map_)

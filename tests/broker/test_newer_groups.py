@@ -16,7 +16,12 @@ TOPOLOGY = 23
 _CLIENT = {"rack_id": None, "client_id": "c", "client_host": "/h"}
 _KNOWN = {**_CLIENT, "instance_id": "i-1", "rebalance_timeout_ms": 5}
 _TOPICS = {"subscribed_topic_names": ["t"]}
-_PROCESS: dict[str, Any] = {"process_id": "p", "user_endpoint": None, "client_tags": [], "topology_epoch": 1}
+_PROCESS: dict[str, Any] = {
+    "process_id": "p",
+    "user_endpoint": None,
+    "client_tags": [],
+    "topology_epoch": 1,
+}
 MEMBER: dict[str, dict[str, Any]] = {
     "consumer": {
         **_KNOWN,
