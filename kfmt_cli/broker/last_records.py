@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,13 +14,17 @@ from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.log.block import part_of, runs
 from kfmt_cli.log.complete import read_complete
+from kfmt_cli.log.select import Selection
 
 
-def first_of_last(logs: Sequence[Input], number: int, limit: Limit) -> int:
-    """The offset of the first of the last `number` records, without markers; raises InputError.
+def first_of_last(logs: Sequence[Input], number: int, wanted: Selection, limit: Limit) -> int:
+    """The offset of the first of the last `number` wanted records, without markers; raises
+    InputError.
 
     logs: a partition's logs in base offset order.
     """
+    if wanted:
+        return _first_wanted(wanted.logs(logs), number, wanted, limit)
     first = 0
     for log in reversed(logs):
         for batches in reversed(_blocks(log)):
@@ -31,6 +37,23 @@ def first_of_last(logs: Sequence[Input], number: int, limit: Limit) -> int:
                     return offsets[-number]
                 number, first = number - len(offsets), min([base, *offsets[:1]])
     return first
+
+
+def _first_wanted(logs: Sequence[Input], number: int, wanted: Selection, limit: Limit) -> int:
+    """The same by the records themselves; 0 if none is wanted."""
+    found: list[int] = []
+    for log in reversed(logs):
+        here: deque[int] = deque(maxlen=number - len(found))
+        for block in blocks_from(log, read_ahead=True):
+            batches = block.batches
+            sound = batches.select((batches.control == 0) & (batches.crc_valid == 1))
+            plain = replace(block, batches=sound, findings=[], decompressed=None)
+            for run, records in wanted.near(plain, limit):
+                here.extend(records.rows.offset[wanted.of_records(run, records)].tolist())
+        found = sorted([*here, *found])
+        if len(found) == number:
+            break
+    return found[0] if found else 0
 
 
 def _blocks(log: Input) -> list[IntArray]:

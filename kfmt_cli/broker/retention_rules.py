@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kfmt_cli.broker.topic_settings import TopicSettings
+from kfmt_cli.broker.topic_settings import DAY, TopicSettings
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 
 TIME_INDEX, FILE_TIME = "time-index", "file-time"
@@ -54,6 +54,8 @@ class SegmentFate:
     """The time from which it is deletable, or None if never by time."""
     why: str
     """The reason, as text."""
+    odd: bool = False
+    """Whether `at` is that late only because of a timestamp in the future."""
 
 
 def retained(
@@ -65,7 +67,7 @@ def retained(
     held_by_earlier = False
     for i, segment in enumerate(segments):
         active = i == len(segments) - 1
-        at = _time_of(segment, settings)
+        at = None if active and segment.size == 0 else _time_of(segment, settings)
         if i in gone:
             why = gone[i]
             if active:
@@ -73,7 +75,9 @@ def retained(
             verdicts.append(SegmentFate(segment, active, True, at, why))
             continue
         why = _held(segment, segments, i, settings, bounds, now, held_by_earlier)
-        verdicts.append(SegmentFate(segment, active, False, _when(verdicts, at), why))
+        at = _when(verdicts, at)
+        odd = at is not None and at > now + settings.kept_ms + DAY
+        verdicts.append(SegmentFate(segment, active, False, at, why, odd))
         held_by_earlier = True
     return verdicts
 

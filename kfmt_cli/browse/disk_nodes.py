@@ -99,7 +99,9 @@ def _given(target: GivenPath) -> DiskNode:
         if folder.path != target.path and _is_partition(folder):
             by_parent.setdefault(str(Path(folder.path).parent), []).append(folder)
     own = target.folders[0] if target.folders else None
-    if own is not None and (_is_partition(own) or own.stored_logs or own.takes_any):
+    if own is not None and (
+        _is_partition(own) or own.stored_logs or (own.takes_any and own.other_logs)
+    ):
         return _partition_node(own, shown)
     named = {str(Path(folder.path)): folder for folder in target.folders}
     top = str(Path(target.path))

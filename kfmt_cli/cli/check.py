@@ -18,9 +18,10 @@ from kfmt_cli.cli.options import (
     lists_all,
     max_decompressed,
     max_findings,
-    paths,
+    optional_paths,
     report_format,
     shows_notes,
+    strict,
     wide,
 )
 from kfmt_cli.errors import UsageError
@@ -36,7 +37,7 @@ def _of_codes(option: str, help_: str) -> Callable[[F], F]:
 
 
 @click.command(short_help="Check everything, and predict the next broker start.")
-@paths
+@optional_paths
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning"]),
@@ -56,7 +57,7 @@ def _of_codes(option: str, help_: str) -> Callable[[F], F]:
 @index_interval("The broker's setting; recovery rebuilds indexes with it.")
 @common(
     *(lists_all, shows_notes, wide, report_format, color),
-    *(max_findings, jobs, max_decompressed),
+    *(strict, max_findings, jobs, max_decompressed),
 )
 def check(
     paths: tuple[str, ...],
@@ -67,7 +68,8 @@ def check(
     index_interval_bytes: int,
     common: Common,
 ) -> int:
-    """Check everything about a partition, log directory or broker that can be verified offline.
+    """Check everything about a partition, log directory or broker that can be verified offline;
+    without PATH, the current directory.
 
     Checks batches and records, segments relative to each other, indexes, producer snapshots and
     transactions, leader epochs, checkpoints, names and leftover files. For each partition, predicts
@@ -90,7 +92,9 @@ def check(
     for name in (*only, *ignore):
         if name not in known:
             raise UsageError(f"no finding named {name!r}; run kfmt explain to list all")
-    run = replace(common, strict=fail_on == "warning").run(CHECK_RESULT, finds=True)
+    run = replace(common, strict=common.strict or fail_on == "warning").run(
+        CHECK_RESULT, finds=True
+    )
     task = CheckPaths(
         run,
         common.jobs if throttle is None else 1,
@@ -100,4 +104,4 @@ def check(
         of_codes(only, ignore),
     )
     with PACE.limited(None if throttle is None else int(throttle * 1_000_000)):
-        return task.paths(paths)
+        return task.paths(paths or (".",))

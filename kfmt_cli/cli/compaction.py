@@ -43,7 +43,11 @@ from kfmt_cli.cli.selection_options import bytes_of
 )
 @config
 @click.option("--offsets", is_flag=True, help="List the offsets that are kept.")
-@click.option("--key", help="Show only records with this key: text, hex:… or base64:….")
+@click.option(
+    "--key",
+    help="Show only records with this key: text, or a value prefixed with hex:, base64:, int:, "
+    "long:, double: or uuid:.",
+)
 @common(output_format, color, max_findings, max_decompressed)
 def compaction(
     paths: tuple[str, ...],
@@ -64,7 +68,7 @@ def compaction(
     Shows where the cleaner stopped, how much is dirty, and whether a broker would pick the
     partition. Topics that are not compacted are never cleaned; use --cleanup-policy compact to see
     what would happen. With --key, shows every record of that key: which one is kept, and why the
-    others are still there.
+    others are still there; exits with 1 if there is none.
 
     \b
     Examples:

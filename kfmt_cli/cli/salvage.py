@@ -27,12 +27,19 @@ from kfmt_cli.cli.options import (
     is_flag=True,
     help="Also keep readable records of damaged batches, re-encoded and marked with a header.",
 )
+@click.option(
+    "--deleted",
+    is_flag=True,
+    help="Also take what a broker marked as deleted and has not removed yet: directories marked "
+    "-delete and logs that end with .deleted.",
+)
 @index_interval("The topic's index.interval.bytes.")
 @common(lists_all, output_format, color, jobs, max_decompressed)
 def salvage(
     source: str,
     destination: str,
     records: bool,
+    deleted: bool,
     index_interval_bytes: int,
     common: Common,
 ) -> int:
@@ -51,6 +58,9 @@ def salvage(
     no checksum confirms them, each gets an extra header, kfmt.salvaged, with the finding's code.
     Transactional records are kept only if an earlier undamaged batch names their producer.
 
+    --deleted brings back deleted topics and segments under their former names, without log start
+    offsets; if the topic exists again, its deleted partitions go into the directory deleted.
+
     \b
     Examples:
       kfmt salvage damaged_segments/flipped-bit-0 DST
@@ -60,5 +70,6 @@ def salvage(
 
     run = common.run(SALVAGED, writes=True)
     limit = common.limit
-    Salvage(run, limit, common.jobs, index_interval_bytes, records).salvage(source, destination)
+    task = Salvage(run, limit, common.jobs, index_interval_bytes, records, deleted)
+    task.salvage(source, destination)
     return run.host.exit_code

@@ -80,7 +80,7 @@ _OPTIONS = (
         "--last",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Only the last N records of each partition; other filters apply within those N.",
+        help="Only the last N of these records in each partition, after all other filters.",
     ),
     click.option(
         "--isolation",

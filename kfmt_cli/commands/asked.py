@@ -20,6 +20,6 @@ def wanted_of(asked: Asked, partition: Partition, limit: Limit) -> Selection:
         if Path(log.path).is_fifo():
             raise InputError(f"{log.name}: a pipe can be read only once")
     return asked.of(
-        lambda last: first_of_last(partition.logs, last, limit),
+        lambda last, wanted: first_of_last(partition.logs, last, wanted, limit),
         lambda: committed_of(block for _, block in blocks_of(partition)),
     )

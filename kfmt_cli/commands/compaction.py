@@ -23,6 +23,7 @@ from kfmt_cli.commands.retention import active_of, facts_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.errors import ExitCode
 from kfmt_cli.findings.finding import Findings, Severity
 from kfmt_cli.render.compaction_lines import POLICY, cleaning_lines
 from kfmt_cli.rows.documents import COMPACTION
@@ -53,10 +54,15 @@ class Compaction:
     buffer_bytes: int = DEDUPE_BUFFER_BYTES
     """Size limit of the offset map in bytes."""
     limit: Limit = field(default_factory=Limit)
+    _n_of_key: int | None = None
+    """Number of records of the key; None if no partition was read."""
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show the predicted cleaning of the partitions under some paths."""
         each_partition(self.run, paths, self._partition, reads_all=True)
+        if self._n_of_key == 0:
+            self.run.sink.remark("not found")
+            self.run.host.reached(ExitCode.FINDINGS)
         self.run.sink.flush()
 
     def _partition(self, partition: Partition) -> None:
@@ -83,9 +89,8 @@ class Compaction:
         )
         never = self._never(partition, history, settings)
         if self.key is not None:
-            if never is not None:
-                self.run.sink.note(f"{partition.name}: not cleaned: {never}\n")
-            show_key(self.run, partition, self.key, dirty, self.limit)
+            n_found = show_key(self.run, partition, self.key, dirty, never, self.limit)
+            self._n_of_key = (self._n_of_key or 0) + n_found
             return
         cleaning = Cleaning(
             *(partition, history, dirty, settings, self.now),

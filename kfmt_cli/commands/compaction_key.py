@@ -31,13 +31,16 @@ class RecordOfKey:
     size: int
 
 
-def show_key(run: Run, partition: Partition, key: bytes, dirty: Dirty, limit: Limit) -> None:
-    """Show every record of a key in a partition."""
+def show_key(
+    run: Run, partition: Partition, key: bytes, dirty: Dirty, never: str | None, limit: Limit
+) -> int:
+    """Show every record of a key in a partition; returns their number.
+
+    never: why the cleaner never cleans the partition, if so.
+    """
     places = _places(partition, key, limit)
-    if not places:
-        return
     for i, place in enumerate(places):
-        stays, why = _fate(place, places[i + 1 :], dirty)
+        stays, why = (True, never) if never else _fate(place, places[i + 1 :], dirty)
         row: dict[str, object] = {
             "file": place.file,
             "batch_position": place.batch_position,
@@ -49,7 +52,9 @@ def show_key(run: Run, partition: Partition, key: bytes, dirty: Dirty, limit: Li
         }
         heading = partition.name if i == 0 else None
         run.sink.document(KEY_FATE, row, key_lines(row, run.sink.out.theme, heading))
-    run.sink.remark(count(len(places), "record"))
+    if places:
+        run.sink.remark(count(len(places), "record"))
+    return len(places)
 
 
 def _places(partition: Partition, key: bytes, limit: Limit) -> list[RecordOfKey]:

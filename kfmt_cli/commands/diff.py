@@ -26,6 +26,7 @@ from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.block import Block, is_legacy, part_of, runs
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.records import Records
+from kfmt_cli.render.style import safe
 from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType
 from kfmt_cli.rows.documents import DIFF
 
@@ -195,6 +196,10 @@ class Diff:
         row |= {"a_latest_epoch": epoch_a, "b_latest_epoch": epoch_b}
         row["cut_to"] = None
         words = f"diverged at offset {parted.first}: latest leader epoch A {epoch_a}, B {epoch_b}"
+        if different := _different(a.files, b.files):
+            words = f"{different}: their records differ from offset {parted.first} on"
+            self.run.sink.document(DIFF, {**row, "cut_to": None}, [f"{words}\n"])
+            return
         lines = [f"{words}\n"]
         alone = [
             _alone(ranges, parted.first, relation)
@@ -238,6 +243,16 @@ class Diff:
                         None if n_value < 0 else records.data[value : value + n_value],
                     )
         return found
+
+
+def _different(one: Partition, other: Partition) -> str | None:
+    """The words for two that are no replicas of one partition, by their directories' names; None
+    if they may be."""
+    if None in (*one.place, *other.place) or one.place == other.place:
+        return None
+    kind = "partitions" if one.place[0] == other.place[0] else "topics"
+    a, b = (f"{safe(str(topic))}-{number}" for topic, number in (one.place, other.place))
+    return f"{a} and {b} are two {kind}, not replicas"
 
 
 def _paired(

@@ -44,14 +44,17 @@ def _ask_retention(
 ) -> None:
     """Set the bytes of the logs that retention frees at its next check, and later."""
     now = int(time.time() * 1000)
-    usage.freed_now = usage.freed_later = 0
+    usage.freed_now = usage.freed_later = usage.freed_odd = 0
     for partition in partitions:
         try:
             fates = fates_of(partition, settings_of, now)
         except InputError as error:
             run.complain(str(error))
             continue
-        for at, size in fates.freed(now) if fates else ():
+        if fates is None:
+            continue
+        usage.freed_odd += fates.odd
+        for at, size in fates.freed(now):
             if at <= now:
                 usage.freed_now += size
             else:

@@ -48,7 +48,7 @@ class Explain:
                 self._code(title, code, whole=False)
             for page in PAGES.values():
                 row: dict[str, object] = {"topic": page.name, "title": page.title}
-                sink.document(PAGE, row, topic_line(page))
+                sink.document(PAGE, row, topic_line(page, sink.out.width))
             kinds, topics = count(len(every), "kind"), count(len(PAGES), "topic")
             sink.remark(f"{kinds} of findings, {topics}; kfmt explain NAME for details")
         sink.flush()

@@ -56,6 +56,7 @@ class Retention:
     now: int
     """Current time in milliseconds."""
     _freed: Freed = field(default_factory=list)
+    _odd: int = 0
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show when retention deletes the segments under some paths."""
@@ -78,6 +79,7 @@ class Retention:
             return
         verdicts, roll = found.segments, found.roll
         self._freed += found.freed(self.now)
+        self._odd += found.odd
         sources = self.settings.sources(partition.place[0], partition.log_directory)
         told = _told(found.settings, sources)
         width = max(len(grouped(verdict.segment.size)) for verdict in verdicts)
@@ -99,8 +101,9 @@ class Retention:
         row: dict[str, object] = {
             "bytes_now": sum(size for at, size in self._freed if at <= self.now),
             "bytes_later": sum(size for at, size in self._freed if at > self.now),
+            "bytes_odd": self._odd,
         }
-        sink.document(FREED, row, freed_lines(self.now, self._freed, sink.out.width))
+        sink.document(FREED, row, freed_lines(self.now, self._freed, self._odd, sink.out.width))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +115,18 @@ class Fates:
     settings: TopicSettings
 
     def freed(self, now: int) -> Freed:
-        """Pairs of time and bytes freed; segments already due count as freed now."""
+        """Pairs of time and bytes freed, without odd times; segments already due count as freed
+        now."""
         return [
             (now if fate.deletable else max(fate.at or now, now), fate.segment.size)
             for fate in self.segments
-            if fate.at is not None or fate.deletable
+            if (fate.at is not None or fate.deletable) and not fate.odd
         ]
+
+    @property
+    def odd(self) -> int:
+        """The bytes of segments kept until an odd time."""
+        return sum(fate.segment.size for fate in self.segments if fate.odd)
 
 
 def fates_of(partition: Partition, settings_of: SettingsOf, now: int) -> Fates | None:
@@ -163,6 +172,7 @@ def _row(fate: SegmentFate) -> dict[str, object]:
         "active": fate.active,
         "deletable": fate.deletable,
         "deletable_at": fate.at,
+        "odd": fate.odd,
         "why": fate.why,
     }
 

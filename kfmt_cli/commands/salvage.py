@@ -9,6 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
+from kfmt_cli.broker.start.checkpoints import (
+    LEADER_EPOCHS,
+    LOG_STARTS,
+    CheckpointError,
+    NumberError,
+    epochs_of,
+    offsets_of,
+)
 from kfmt_cli.checks.log.verifier import Verifier
 from kfmt_cli.commands.log_settings import compacts
 from kfmt_cli.commands.run import Progress, Run, told
@@ -16,7 +24,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds import META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE
 from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX, read_rows
-from kfmt_cli.disk.kinds.kind import SWAP, Input
+from kfmt_cli.disk.kinds.kind import DELETED, SWAP, Input
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.names import mark_of, offset_of_name, place_of
 from kfmt_cli.disk.targets import target_of
@@ -48,7 +56,9 @@ SPARE = 1 << 20  # for indexes and folders
 # Files next to the logs that a broker reads and cannot rebuild. The other checkpoints state how far
 # logs were flushed, replicated and compacted, which is no longer true of the output.
 KEPT_KINDS = (META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE)
-KEPT_CHECKPOINTS = ("leader-epoch-checkpoint", "log-start-offset-checkpoint")
+KEPT_CHECKPOINTS = (LEADER_EPOCHS, LOG_STARTS)
+DELETED_FOLDER = "deleted"  # for a deleted partition whose topic exists again
+_DELETED_LOG = f"{LOG.suffix}{DELETED}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +135,11 @@ class Salvage:
     """index.interval.bytes."""
     split: bool = False
     """Recover readable records of damaged batches."""
+    takes_deleted: bool = False
+    """Copy what a broker marked as deleted, too."""
     _carried: list[tuple[Input, PurePath]] = field(default_factory=list)
     _n_others: int = 0
+    _n_deleted: int = 0
     _n_missing: int = 0
     _with_holes: set[str] = field(default_factory=set)
     """Partitions with dropped data."""
@@ -140,6 +153,8 @@ class Salvage:
         logs = [log for partition in partitions for log in (*partition.logs, *partition.more)]
         if not logs:
             unread = " that could be read" if run.summary.unread else ""
+            if self._n_deleted:
+                unread += "; --deleted takes logs that end with .deleted"
             raise InputError(f"{printable(source)}: no log segments{unread}")
         sizes = sum(map(size_of, logs))
         need_room(destination, sizes + SPARE)
@@ -173,34 +188,52 @@ class Salvage:
         for words in target.unlisted:
             self.run.complain(words)
         found = []
+        taken = {folder.below for folder in target.folders}
         for folder in target.folders:
-            if folder.path != source and mark_of(Path(folder.path).name):
-                words = "marked by a broker as moved or deleted; name it as SRC to salvage it"
+            name = Path(folder.path).name
+            mark = mark_of(name)
+            below = PurePath(folder.below)
+            if mark == "delete" and self.takes_deleted and folder.path != source:
+                topic, number = place_of(name)
+                below = below.with_name(f"{topic}-{number}")
+                if str(below) in taken:  # the topic was created again
+                    below = below.parent / DELETED_FOLDER / below.name
+                taken.add(str(below))
+            elif mark and folder.path != source:
+                words = "marked by a broker as moved; name it as SRC to salvage it"
+                if mark == "delete":
+                    words = "marked by a broker as deleted; --deleted brings it back"
                 self.run.sink.note(f"not copied: {safe(folder.name)}: {words}\n")
                 continue
-            found += self._in_folder(folder)
+            found += self._in_folder(folder, below)
         return found
 
-    def _in_folder(self, folder: Folder) -> list[_SalvagedPartition]:
-        below = PurePath(folder.below)
+    def _in_folder(self, folder: Folder, below: PurePath) -> list[_SalvagedPartition]:
         files = [folder.input(file) for file in folder.files if file not in folder.special]
         logs, more = folder.logs, []
         for file in files:
             name = PurePath(file.path).name
             kept = file.kind in KEPT_KINDS or (file.kind is CHECKPOINT and name in KEPT_CHECKPOINTS)
+            # Deleted records are below the log start offset.
+            kept &= not (self.takes_deleted and name == LOG_STARTS)
             # A producer snapshot at the first log cannot be rebuilt from the logs.
             first = logs[0].base_offset if logs else None
             kept |= bool(first) and file.kind is PRODUCER_SNAPSHOT and file.base_offset == first
             if kept or file.kind is KRAFT_SNAPSHOT:
                 self._carried.append((file, below))
             elif file.kind is LOG and not is_segment(file):
-                if _base_of(file) is not None and name.endswith(
-                    (LOG.suffix, f"{LOG.suffix}{SWAP}")
-                ):
-                    more.append(file)
-                else:
+                if _base_of(file) is None or not name.endswith(self._taken_names):
                     self._n_others += 1
+                    self._n_deleted += name.endswith(_DELETED_LOG)
+                else:
+                    more.append(file)
         return [_SalvagedPartition(below, logs, more)] if logs or more else []
+
+    @property
+    def _taken_names(self) -> tuple[str, ...]:
+        """The ends of the names of the logs that are taken besides those in use."""
+        names = (LOG.suffix, f"{LOG.suffix}{SWAP}")
+        return (*names, _DELETED_LOG) if self.takes_deleted else names
 
     def _carry(self, staging: Staging, file: Input, name: str) -> None:
         """Copy a file if it is undamaged."""
@@ -215,6 +248,14 @@ class Salvage:
             carry(staging, file, name)
 
     def _is_damaged(self, file: Input) -> bool:
+        """Whether a file has errors, or a broker does not start with it."""
+        try:
+            if file.path.endswith(LEADER_EPOCHS):
+                epochs_of(file)
+            elif file.path.endswith(LOG_STARTS):
+                offsets_of(file)
+        except (CheckpointError, NumberError):
+            return True
         if file.kind.read is not None:
             findings = file.kind.read(file).findings
         else:
@@ -460,7 +501,8 @@ class Salvage:
                 "log whose name is not a segment name",
                 "logs whose names are not segment names",
             )
-            self.run.sink.note(f"not copied: {count(self._n_others, one, more)}\n")
+            hint = "; --deleted takes those that end with .deleted" if self._n_deleted else ""
+            self.run.sink.note(f"not copied: {count(self._n_others, one, more)}{hint}\n")
         if self._is_lost:
             self.run.sink.note(
                 f"kfmt: {safe(destination)} not written: no undamaged batches found\n"

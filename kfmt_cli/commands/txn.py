@@ -15,6 +15,8 @@ from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.each_partition import each_partition
 from kfmt_cli.commands.run import Cells, Run, in_pieces
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.times import time_text
+from kfmt_cli.disk.names import mark_of, place_of
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
@@ -37,14 +39,19 @@ class ShowTransactions:
 
     run: Run
     only_open: bool = False
-    """Only count transactions that have ended."""
+    """Show only open transactions, and for people only partitions that have some."""
     counts_first: bool = False
     """Show the summary before the transactions."""
     _known: dict[Path, Known] = field(default_factory=dict)
+    _n_shown: int = 0
+    _n_passed_over: int = 0
+    """Number of partitions without such transactions."""
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show the transactions of every partition under some paths."""
         each_partition(self.run, paths, self.partition, reads_all=True)
+        if self._n_passed_over and not self._n_shown:
+            self.run.sink.remark(f"no {'open ' if self.only_open else ''}transactions")
         self.run.sink.flush()
 
     def partition(self, partition: Partition) -> None:
@@ -55,8 +62,11 @@ class ShowTransactions:
         for transaction in self._follow(partition, following, tell=True):
             counts[transaction.outcome] += 1
         counts[OPEN] = len(following.open)
-        if not any(counts.values()) and sink.for_people and not partition.given:
+        n_wanted = counts[OPEN] if self.only_open else sum(counts.values())
+        if not n_wanted and sink.for_people and not partition.given:
+            self._n_passed_over += 1
             return
+        self._n_shown += 1
         known = self._coordinators(partition.log_directory)
         begun = sorted(
             following.open.values(), key=lambda transaction: transaction.first_offset or 0
@@ -129,6 +139,9 @@ class ShowTransactions:
         line = f"{words}; last stable offset {stable}, log end offset {following.log_end}"
         if following.holder is not None:
             line += f"; held back by producer {following.holder.producer_id}"
+        if following.open:
+            newest = time_text(following.newest)
+            line += f"; open times count to the partition's newest record, {newest}"
         self.run.sink.document(TRANSACTIONS, row, [f"{line}\n"])
 
     def _coordinators(self, log_directory: Path) -> Known:
@@ -137,6 +150,8 @@ class ShowTransactions:
             return self._known[log_directory]
         known: Known = {}
         for folder in sorted(log_directory.glob(f"{COORDINATOR}-*")):
+            if place_of(folder.name)[0] != COORDINATOR or mark_of(folder.name):
+                continue  # a broker does not serve it
             replay = replay_of(COORDINATOR)
             for path in sorted(folder.glob("*.log")):
                 try:

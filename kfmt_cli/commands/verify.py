@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from kfmt_cli.commands.run import Event, Unread, told
 from kfmt_cli.commands.verify_apart import Outcome, Share, healthy, in_processes, shares_of
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
+from kfmt_cli.disk.segment import real_path
 from kfmt_cli.disk.targets import targets
 from kfmt_cli.disk.tree import Folder, classify, distinct, inputs_in, is_segment, no_log, size_of
 from kfmt_cli.errors import InputError
@@ -86,16 +87,20 @@ class Verify:
             outcomes = in_processes(shares, self.verifier, self.jobs, advance)
         else:
             outcomes = self._here(units, advance)
+        alone = (file for group in self._groups if group.folder is None for file in group.files)
+        given = {real_path(file.path) for file in alone}
         for group in self._groups:
-            yield from self._group(group, outcomes, advance)
+            yield from self._group(group, given, outcomes, advance)
 
     def _group(
         self,
         group: _Files,
+        given: Collection[str],
         outcomes: Iterator[Outcome | None],
         advance: Callable[[int], None],
     ) -> Iterator[Event]:
-        """Yield the events of the files of a group, then findings across them."""
+        """Yield the events of the files of a group, then findings across them. given: the real
+        paths of files that are no directory's."""
         checks = FolderChecks()
         for file in group.files:
             outcome = next(outcomes)
@@ -104,7 +109,7 @@ class Verify:
             else:
                 verified = yield from self._tell(file, outcome)
             checks.take(file, verified)
-        if group.folder is not None and (found := checks.finish(group.folder)):
+        if group.folder is not None and (found := checks.finish(group.folder, given)):
             kind = "partition" if any(map(is_segment, group.files)) else "directory"
             result = self._result(group.folder.name, kind)
             result.of_directory = True

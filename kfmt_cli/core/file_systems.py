@@ -10,13 +10,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from pyarrow import fs
 
     Made = tuple[fs.FileSystem, str]
 
+_EXTRA = "pip install 'kfmt-cli[remote]'"
 MOST_WORDS = 300  # characters of a store's error message
 PATIENCE = 10.0  # seconds that a store may be silent
 ATTEMPTS = 3  # of the S3 client, per request
@@ -28,7 +29,8 @@ AZURE_KEYS = "KFMT_AZURE_KEYS"  # of several accounts, ACCOUNT=KEY;…, as in a 
 
 
 def file_system_at(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a path with a scheme, and the path in it; raises InputError."""
+    """The file system of a path with a scheme, and the path in it; raises InputError, and
+    UsageError if a package is missing."""
     scheme, rest = path.split("://", 1)
     system, below = _file_system(scheme, rest.partition("/")[0])
     return system, below(path)
@@ -41,14 +43,13 @@ def one_line(error: Exception) -> str:
 
 @cache
 def _file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[str], str]]:
-    """The file system of a host, and a function from URLs to its paths; raises InputError with a
-    one-line reason."""
+    """The file system of a host, and a function from URLs to its paths; raises InputError and
+    UsageError with a one-line reason."""
     name = f"{scheme}://{host}"
     try:
         from pyarrow import ArrowException, fs
     except ImportError as error:
-        words = "needs pyarrow: pip install 'kfmt-cli[remote]'"
-        raise InputError(f"{name}: {words}") from error
+        raise UsageError(f"{name}: needs pyarrow: {_EXTRA}") from error
     native = _NATIVE.get(SAME.get(scheme, scheme))
     if native is not None:
         try:
@@ -61,7 +62,11 @@ def _file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[str],
 
         made = url_to_fs(f"{scheme}://{host}/")[0]
         return fs.PyFileSystem(fs.FSSpecHandler(made)), made._strip_protocol
-    except (ImportError, OSError, ValueError, TypeError) as error:
+    except ImportError as error:
+        is_fsspec = error.name in ("fsspec", "fsspec.core")
+        words = f"needs fsspec: {_EXTRA}" if is_fsspec else one_line(error)
+        raise UsageError(f"{name}: {words}") from error
+    except (OSError, ValueError, TypeError) as error:
         words = f"no file system installed for {scheme}://"
         raise InputError(f"{name}: {words}: {one_line(error)}") from error
 

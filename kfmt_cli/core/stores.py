@@ -69,9 +69,9 @@ def insist(ask: Callable[[], T], path: str, what: str = "") -> T:
 
 def about(path: str) -> StoredFile | None:
     """The file at a URL, None for a directory; raises InputError if it does not exist."""
+    system, below = file_system_at(path)
     from pyarrow import fs
 
-    system, below = file_system_at(path)
     (info,) = insist(lambda: system.get_file_info([below]), path)
     if info.type is fs.FileType.NotFound:
         container = below.strip("/").partition("/")[0]
@@ -89,9 +89,9 @@ def files_in(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
 
     A subdirectory that cannot be listed comes as an entry with its `trouble`.
     """
+    system, below = file_system_at(path)
     from pyarrow import fs
 
-    system, below = file_system_at(path)
     if isinstance(system, fs.PyFileSystem):
         yield from _files_of_fsspec(system.handler.fs, path.rstrip("/"), below, recursive)
         return

@@ -58,7 +58,10 @@ def partition_of(path: str) -> tuple[str | None, int | None]:
     place = place_of(folder)
     if place[0] is None:
         place = stored_place(path)
-    return _real_place(path.rpartition(os.sep)[0]) if place[0] is None else place
+    if place[0] is not None:
+        return place
+    above = path.rpartition(os.sep)[0]
+    return _real_place(above, depends_on(above))
 
 
 def stored_place(path: str) -> tuple[str | None, int | None]:
@@ -67,8 +70,16 @@ def stored_place(path: str) -> tuple[str | None, int | None]:
     return (named[1], int(named[2])) if named else (None, None)
 
 
+def depends_on(path: str) -> str:
+    """The current directory if a path is relative to it: a part of a cache's key."""
+    try:
+        return "" if path.startswith(os.sep) else os.getcwd()  # noqa: PTH109 (many)
+    except OSError:  # it was deleted
+        return ""
+
+
 @lru_cache(maxsize=4096)
-def _real_place(folder: str) -> tuple[str | None, int | None]:
+def _real_place(folder: str, _: str) -> tuple[str | None, int | None]:
     """The topic and partition in the name of a link's target."""
     return place_of(os.path.realpath(folder).rpartition(os.sep)[2])
 

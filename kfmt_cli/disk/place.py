@@ -6,16 +6,20 @@ import os
 from functools import lru_cache
 
 from kfmt_cli.core.source import PIPE
-from kfmt_cli.disk.names import place_of, stored_place
+from kfmt_cli.disk.names import depends_on, place_of, stored_place
 from kfmt_cli.rows.column import PLACE, Placed
 
 
-@lru_cache(maxsize=4096)
 def place_members(path: str, placed: Placed) -> dict[str, object]:
     """The values of `PLACE` for a path; null if no directory is named like a partition.
 
     placed: whether the path is a file's or may be a partition directory.
     """
+    return _members(path, placed, depends_on(path))
+
+
+@lru_cache(maxsize=4096)
+def _members(path: str, placed: Placed, _: str) -> dict[str, object]:
     if path == PIPE:
         return dict.fromkeys(PLACE)
     folder = path

@@ -12,6 +12,7 @@ from pathlib import Path
 from kfmt_cli.disk.kinds import INDEXES, kind_of
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.names import depends_on
 
 SEGMENT_KINDS = frozenset({LOG, *INDEXES})
 # Names in the cache of remote storage, which contains indexes of logs stored elsewhere.
@@ -92,9 +93,10 @@ def real_path(path: str, may_be_link: bool = True) -> str:
     folder = folder or (os.sep if path.startswith(os.sep) else "")
     if may_be_link and os.path.islink(path):  # noqa: PTH114 (28,000 of these are to cost nothing)
         return os.path.realpath(path)
-    return f"{_real_folder(folder)}{os.sep}{name}" if name else _real_folder(folder)
+    real = _real_folder(folder, depends_on(folder))
+    return f"{real}{os.sep}{name}" if name else real
 
 
 @lru_cache(maxsize=1024)
-def _real_folder(folder: str) -> str:
+def _real_folder(folder: str, _: str) -> str:
     return os.path.realpath(folder)

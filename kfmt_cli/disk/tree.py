@@ -12,15 +12,15 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from kfmt_cli.core.packed import packed_suffix
-from kfmt_cli.core.source import PIPE
+from kfmt_cli.core.source import PIPE, open_source
 from kfmt_cli.disk.kinds import UNKNOWN, in_order, kind_of
 from kfmt_cli.disk.kinds.kind import Input, Kind, Level
-from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.names import STORED_STEM, partition_of
 from kfmt_cli.disk.segment import Segment, group, real_path
 from kfmt_cli.errors import InputError
@@ -28,6 +28,9 @@ from kfmt_cli.topics import CLUSTER_METADATA
 
 _SEGMENT = re.compile(r"^\d{20}\.log$")
 _PARTITION = re.compile(r"^(.+)-(\d+)$")
+_OTHER_LOG = re.compile(r"\.log(?:[.~_-].*)?$")
+# Of a batch's start: its bytes up to the magic, the longest that is likely, the newest magic.
+_START, _LONGEST, _LAST_MAGIC = 17, 1 << 30, 2
 
 
 def classify(path: str, name: str) -> Input:
@@ -144,8 +147,6 @@ class Folder:
     """The files that are symbolic links."""
     prefix: str | None = None
     """The prefix of its files' names, if it is not the path."""
-    takes_any: bool = False
-    """Whether logs with other names count, because no file has a broker's name."""
 
     @property
     def name(self) -> str:
@@ -157,6 +158,8 @@ class Folder:
         found = self._inputs.get(file)
         if found is None:
             kind, base_offset, _ = kind_of(file)
+            if self.takes_any and file in self.other_logs:
+                kind = LOG
             path = f"{self.path.rstrip(os.sep)}{os.sep}{file}"
             name = path if self.prefix is None else self.prefix + file
             found = Input(path, printable(name), kind, base_offset, file in self.links)
@@ -167,6 +170,26 @@ class Folder:
     def _inputs(self) -> dict[str, Input]:
         """Its files requested so far."""
         return {}
+
+    @cached_property
+    def takes_any(self) -> bool:
+        """Whether logs with other names count, because no segment is next to them."""
+        return not any(kind_of(file)[1] is not None for file in self.files)
+
+    @cached_property
+    def other_logs(self) -> frozenset[str]:
+        """The files that may be logs under another name, such as copies."""
+        named = (file for file in self.readable if _is_named_like_log(file))
+        return frozenset(file for file in named if _begins_like_log(f"{self.path}{os.sep}{file}"))
+
+    def takes(self, file: str) -> bool:
+        """Whether one of its files counts: a broker's, or a log under another name, with its
+        indexes."""
+        if is_of_broker(file):
+            return True
+        suffix = kind_of(file)[0].suffix
+        log = file.removesuffix(suffix) + LOG.suffix if suffix else file
+        return self.takes_any and log in self.other_logs
 
     @property
     def readable(self) -> tuple[str, ...]:
@@ -198,7 +221,9 @@ class Folder:
         """The segments that a broker uses, or any if the directory has no broker files."""
         for segment in self.segments:
             name = segment.any_file.path.rpartition(os.sep)[2]
-            if (self.takes_any or is_of_broker(name)) and not kind_of(name)[2]:
+            if self.takes(name) and not kind_of(name)[2]:
+                if kind_of(name)[0] is UNKNOWN:
+                    segment.wanted = frozenset()
                 yield segment
 
 
@@ -227,10 +252,9 @@ def walk(top: str, skip: Callable[[str], None]) -> list[Folder]:
 def _of_brokers(found: list[tuple[str, Folder]]) -> list[Folder]:
     """The directory given and those in a tree that a broker would use: directories with broker
     files and their siblings, as a broker treats every directory in its log directory as a
-    partition. Other programs also have directories named like version-2, and *.log files."""
+    partition; and those with logs under other names. Other programs also have directories named
+    like version-2, and *.log files."""
     parents = set()
-    if not any(kind_of(file)[1] is not None for _, folder in found for file in folder.files):
-        found = [(place, replace(folder, takes_any=place == os.curdir)) for place, folder in found]
     for place, folder in found:
         names = [kind_of(file) for file in folder.files]
         known = (kind for kind, _, _ in names if kind is not UNKNOWN)
@@ -243,8 +267,30 @@ def _of_brokers(found: list[tuple[str, Folder]]) -> list[Folder]:
         for place, folder in found
         if place == os.curdir
         or (place.rpartition(os.sep)[0] or os.curdir) in parents
-        or any(map(is_of_broker, folder.files))
+        or any(map(folder.takes, folder.files))
     ]
+
+
+@lru_cache(maxsize=4096)
+def _is_named_like_log(file: str) -> bool:
+    """Whether a name that no broker gives is that of a log, a copy or a compressed one."""
+    return _OTHER_LOG.search(file) is not None and kind_of(file)[1:] == (None, "")
+
+
+def _begins_like_log(path: str) -> bool:
+    """Whether two of the first batch's offset, length and magic are possible."""
+    try:
+        source = open_source(path)
+        try:
+            start = source.block(0, _START, 1)
+        finally:
+            source.close()
+    except InputError:  # reading it reports the error
+        return True
+    if len(start) < _START:
+        return False
+    offset, length, magic = start[:2], int.from_bytes(start[8:12], "big"), start[16]
+    return (offset == bytes(2)) + (0 < length < _LONGEST) + (magic <= _LAST_MAGIC) > 1
 
 
 def is_of_broker(file: str) -> bool:
@@ -319,7 +365,9 @@ def inputs_in(
     for folder in folders:
         for file in folder.files:
             kind, _, transient = kind_of(file)
-            is_foreign = not (is_of_broker(file) or folder.takes_any)
+            is_foreign = not folder.takes(file)
+            if not is_foreign and not is_of_broker(file):
+                kind = folder.input(file).kind
             if transient or kind not in kinds or file in folder.special or is_foreign:
                 if passed_over is not None:
                     named = (kind.suffix or kind.holds_batches) and not is_foreign

@@ -57,6 +57,8 @@ class Usage:
     """Bytes that time-based retention frees later."""
     freed_by: int | None = None
     """When the last of them are deleted, in milliseconds."""
+    freed_odd: int | None = None
+    """Bytes kept much longer because of timestamps in the future."""
 
 
 def usage_below(top: str, complain: Callable[[str], None]) -> list[Usage]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kfmt_cli.findings.finding import Code
+from kfmt_cli.findings.finding import Code, Severity
 
-CUT = "The broker truncates the log at this byte and deletes all later segments."
+RECOVERED = "If the recovery point is not above this segment, "
+CUT = RECOVERED + "the broker truncates the log at this byte and deletes all later segments."
 KEPT = "The broker leaves the log unchanged."
 STOP = KEPT + " Consumers get an error at this batch."
 STOP_INSIDE = (
@@ -48,8 +49,10 @@ TRUNCATED_INSIDE = (
     "that are too high."
 )
 
-REBUILT = "The broker rebuilds the index."
+REBUILT = RECOVERED + "the broker rebuilds the index."
 TAKEN = "The broker uses the index as is."
+SOME_SKIP = " Some seeks silently skip records."
+VERSION_STOPS = "The broker does not start if the version is 256 or higher. Otherwise: "
 NO_SKIP = " In tests, no seek missed a record."
 NO_FAILED_READ = " In tests, no read failed, from the start or from an offset."
 NO_FAILED_LOOKUP = " In tests, no lookup by timestamp failed."
@@ -57,6 +60,10 @@ NO_WRONG_RECORD = " In tests, no read_committed consumer received a wrong record
 REBUILD_INDEX = (
     "With the broker stopped, run kfmt rebuild-index; it reads the log once and writes a correct "
     "index."
+)
+REBUILD_ABORTS = (
+    "With the broker stopped, run kfmt rebuild-index --all-files; it reads the log once and writes "
+    "a correct index."
 )
 TIMES_EMPTY = (
     "The broker leaves it empty. Lookups by timestamp find nothing in any later segment; lookups "
@@ -67,7 +74,22 @@ TIMES_BOTH = (
     "as well: a broker that finds neither recovers the segment, which takes as long as reading "
     "it, and rebuilds both."
 )
+TIMES_ZEROS = (
+    "Before a broker starts, run kfmt rebuild-index to write one without the zeros. Or delete it "
+    "together with the segment's .index: a broker that finds neither recovers the segment and "
+    "rebuilds both."
+)
+WANT_INDEX = (REBUILD_INDEX, TIMES_BOTH, TIMES_ZEROS)
 SNAPSHOT = "The broker rewrites the newest snapshot." + NO_WRONG_RECORD
+
+
+def beside_damage(missing: Code) -> Code:
+    """The finding about a missing index of a damaged log, which decides what a start does."""
+    return replace(
+        missing,
+        severity=Severity.NOTE,
+        advice="The log is damaged; see its finding. The next start rebuilds what it keeps.",
+    )
 
 
 def beside_missing_index(time_index: Code) -> Code:
@@ -75,7 +97,7 @@ def beside_missing_index(time_index: Code) -> Code:
     return replace(
         time_index,
         advice=None,
-        after_crash=REBUILT,
+        after_crash="The broker rebuilds the index.",
         after_clean_shutdown=(
             "The broker recovers the segment because its offset index is missing, and rebuilds "
             "both indexes."

@@ -101,8 +101,10 @@ OFFSETS_LOST = code(
     "offsets-lost",
     _error,
     "Offsets are already missing from the log, as other files of the partition prove.",
-    "Only a replica or a backup has these records. Copy the directory before a broker starts on "
-    "it: the broker deletes indexes that have no log, and rewrites checkpoints and snapshots.",
+    "If the files were copied while a broker ran, its disk has these records: copy them again, the "
+    "checkpoints first. Otherwise only a replica or a backup has them. Copy the directory before a "
+    "broker starts on it: the broker deletes indexes that have no log, and rewrites checkpoints "
+    "and snapshots.",
 )
 LEFT_OVER = code(
     "left-over-file",

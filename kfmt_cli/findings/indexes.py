@@ -7,11 +7,15 @@ from kfmt_cli.findings.consequences import (
     NO_FAILED_READ,
     NO_SKIP,
     NO_WRONG_RECORD,
+    REBUILD_ABORTS,
     REBUILD_INDEX,
     REBUILT,
+    SOME_SKIP,
     TAKEN,
     TIMES_BOTH,
     TIMES_EMPTY,
+    TIMES_ZEROS,
+    VERSION_STOPS,
 )
 from kfmt_cli.findings.finding import Severity, code
 
@@ -23,7 +27,7 @@ INDEX_NOT_INCREASING = code(
     "An entry's offset or position is not greater than the previous entry's.",
     REBUILD_INDEX,
     after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + NO_FAILED_READ,
+    after_clean_shutdown=TAKEN + SOME_SKIP,
 )
 INDEX_POSITION_OUT_OF_LOG = code(
     "index-position-out-of-log",
@@ -31,7 +35,7 @@ INDEX_POSITION_OUT_OF_LOG = code(
     "An entry's position is 0 or past the end of the log.",
     REBUILD_INDEX,
     after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + " Some seeks silently skip records.",
+    after_clean_shutdown=TAKEN + SOME_SKIP,
 )
 INDEX_NOT_AT_BATCH = code(
     "index-entry-not-at-batch",
@@ -39,7 +43,7 @@ INDEX_NOT_AT_BATCH = code(
     "An entry points to a byte in the log where no batch starts.",
     REBUILD_INDEX,
     after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + " Some seeks silently skip records.",
+    after_clean_shutdown=TAKEN + SOME_SKIP,
 )
 INDEX_OFFSET_NOT_IN_LOG = code(
     "index-offset-not-in-log",
@@ -55,7 +59,7 @@ INDEX_OFFSET_BEFORE_BATCH = code(
     "An entry's offset is below the base offset of the batch it points to.",
     REBUILD_INDEX,
     after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + NO_FAILED_READ,
+    after_clean_shutdown=TAKEN + SOME_SKIP,
 )
 INDEX_OFFSET_OUT_OF_SEGMENT = code(
     "index-offset-out-of-segment",
@@ -63,7 +67,7 @@ INDEX_OFFSET_OUT_OF_SEGMENT = code(
     "An entry's offset is outside the segment's offset range.",
     REBUILD_INDEX,
     after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + NO_FAILED_READ,
+    after_clean_shutdown=TAKEN + SOME_SKIP,
 )
 INDEX_ZERO_TAIL = code(
     "index-zero-tail",
@@ -169,9 +173,7 @@ TIME_INDEX_ZERO_TAIL = code(
     "time-index-zero-tail",
     _error,
     "A time index ends in zeros although its segment is closed.",
-    "Before a broker starts, run kfmt rebuild-index to write one without the zeros. Or delete it "
-    "together with the segment's .index: a broker that finds neither recovers the segment and "
-    "rebuilds both.",
+    TIMES_ZEROS,
     after_crash=REBUILT,
     after_clean_shutdown=TAKEN
     + " Lookups by timestamp skip to the next segment. Time-based retention deletes the segment.",
@@ -214,15 +216,15 @@ TRANSACTION_INDEX_VERSION = code(
     "transaction-index-version",
     _error,
     "An entry has a version other than 0.",
-    REBUILD_INDEX,
-    after_crash=REBUILT + NO_WRONG_RECORD,
-    after_clean_shutdown=TAKEN + NO_WRONG_RECORD,
+    REBUILD_ABORTS,
+    after_crash=VERSION_STOPS + REBUILT + NO_WRONG_RECORD,
+    after_clean_shutdown=VERSION_STOPS + TAKEN + NO_WRONG_RECORD,
 )
 TRANSACTION_INDEX_NOT_INCREASING = code(
     "transaction-index-entries-not-increasing",
     _error,
     "An entry's last offset is not greater than the previous entry's.",
-    REBUILD_INDEX,
+    REBUILD_ABORTS,
     after_crash=REBUILT + NO_WRONG_RECORD,
     after_clean_shutdown=TAKEN + NO_WRONG_RECORD,
 )
@@ -230,15 +232,16 @@ TRANSACTION_INDEX_NOT_A_MARKER = code(
     "transaction-index-not-a-marker",
     _error,
     "An entry's last offset is not an ABORT marker of its producer.",
-    REBUILD_INDEX,
+    REBUILD_ABORTS,
     after_crash=REBUILT + NO_WRONG_RECORD,
-    after_clean_shutdown=TAKEN + NO_WRONG_RECORD,
+    after_clean_shutdown=TAKEN
+    + " If the entry names another producer, read_committed consumers receive aborted records.",
 )
 TRANSACTION_INDEX_ENTRY_MISSING = code(
     "transaction-index-entry-missing",
     _error,
     "An aborted transaction is missing from the segment's transaction index.",
-    REBUILD_INDEX,
+    REBUILD_ABORTS,
     after_crash=REBUILT + NO_WRONG_RECORD,
     after_clean_shutdown=TAKEN + " read_committed consumers receive aborted records.",
 )
@@ -246,7 +249,7 @@ TRANSACTION_INDEX_MISSING = code(
     "transaction-index-missing",
     _error,
     "A log with aborted transactions has no transaction index.",
-    REBUILD_INDEX,
+    REBUILD_ABORTS,
     after_crash=REBUILT + NO_WRONG_RECORD,
     after_clean_shutdown="read_committed consumers receive aborted records.",
 )

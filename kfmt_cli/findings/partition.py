@@ -84,3 +84,9 @@ LOG_EMPTY = code(
     after_crash=EMPTY,
     after_clean_shutdown=EMPTY,
 )
+LOG_NOT_CHECKED = code(
+    "log-not-checked",
+    _warning,
+    "A file that may be a log under another name was not checked.",
+    "To check it, name it as PATH.",
+)

@@ -38,7 +38,10 @@ PRODUCER_STATE = Layout(
         Field("timestamp", Int64, "Max timestamp of its last batch.", unit=MILLISECONDS),
         Field("coordinator_epoch", Int32, "Epoch of the coordinator that wrote its last marker."),
         Field(
-            "current_txn_first_offset", Int64, "First offset of its open transaction; -1 for none."
+            "current_txn_first_offset",
+            Int64,
+            "First offset of its open transaction; -1 for none.",
+            none=-1,
         ),
     ),
 )

@@ -175,7 +175,7 @@ class Asked:
 
     wanted: Selection = field(default_factory=Selection)
     last: int | None = None
-    """How many of the last records only."""
+    """How many of the last of them only."""
     committed: bool = False
     """Only records that read_committed consumers receive."""
 
@@ -189,18 +189,18 @@ class Asked:
         return self.last is not None or self.committed
 
     def of(
-        self, first_of_last: Callable[[int], int], committed: Callable[[], Committed]
+        self, first_of_last: Callable[[int, Selection], int], committed: Callable[[], Committed]
     ) -> Selection:
         """The selection for a partition.
 
-        first_of_last: returns the offset of the first of the last N records. committed: returns
+        first_of_last: returns the offset of the first of the last N of some. committed: returns
         what read_committed consumers receive. Each reads logs, and is called only if needed.
         """
         wanted = self.wanted
-        if self.last is not None:
-            wanted = wanted.beginning(first_of_last(self.last))
         if self.committed:
             wanted = replace(wanted, committed=committed())
+        if self.last is not None:
+            wanted = wanted.beginning(first_of_last(self.last, wanted))
         return wanted
 
 

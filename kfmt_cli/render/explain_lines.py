@@ -19,7 +19,7 @@ MEANING = {
 
 def code_line(code: Code, theme: Theme, width: int | None) -> list[str]:
     """A line in the list of codes."""
-    room = max((width or 1 << 20) - 46, 20)
+    room = max((width or 1 << 20) - 12 - max(34, len(code.name)), 20)
     words = textwrap.shorten(code.meaning, room, placeholder=" …")
     severity = theme.paint(STYLES[code.severity], f"{code.severity.value:<7}")
     return [f" {severity}  {code.name:<34} {words}\n"]
@@ -34,9 +34,10 @@ def code_page(code: Code, theme: Theme, width: int | None) -> list[str]:
     return lines
 
 
-def topic_line(page: ListedPage) -> list[str]:
+def topic_line(page: ListedPage, width: int | None) -> list[str]:
     """A line in the list of mechanisms."""
-    return [f" {page.name:<43} {page.title}\n"]
+    words = f"{page.name:<43} {page.title}"
+    return [f"{line}\n" for line in wrapped(words, width, margin=1, hanging=45)]
 
 
 def topic_page(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 
 from kfmt_cli.core.times import YEAR_10000, span_words, time_text
 from kfmt_cli.log.shape import DAY, SECOND, Buckets, Shape
@@ -14,25 +16,20 @@ MOST_TIMES = 24  # rows of a plot over time
 LEAST_WIDTH = 60
 
 
-def steps(now: int, later: list[tuple[int, int]], width: int | None) -> Iterator[str]:
-    """Bars of the bytes deleted by several times. later: (time, bytes), in any order."""
-    later = [(at, size) for at, size in later if at < YEAR_10000]
-    if not later:
-        return
-    first, last = min(at for at, _ in later), max(at for at, _ in later)
-    total = sum(size for _, size in later)
-    room = max((width or 80) - 50, 10)
-    bar_of = _bars(room)
-    n_rows = ROWS if last > first else 1
-    before = 0
-    for i in range(n_rows):
-        at = last if n_rows == 1 else first + (last - first) * i // (n_rows - 1)
-        gone = sum(size for when, size in later if when <= at)
-        if gone == before:
-            continue
-        before = gone
-        bar = bar_of(gone, total)
-        yield f"   by {time_text(max(at, now))[:19]}  {bar} {grouped(gone)} bytes\n"
+def steps(later: list[tuple[int, int]], width: int | None) -> Iterator[str]:
+    """Bars of the bytes deleted by some of the times at which bytes are, the last included.
+    later: (time, bytes), in any order."""
+    sizes: Counter[int] = Counter()
+    for at, size in later:
+        if at < YEAR_10000:
+            sizes[at] += size
+    times = sorted(at for at in sizes if sizes[at])
+    sums = list(accumulate(sizes[at] for at in times))
+    bar_of = _bars(max((width or 80) - 50, 10))
+    for row in range(1, min(ROWS, len(times)) + 1):
+        i = len(times) * row // min(ROWS, len(times)) - 1
+        bar = bar_of(sums[i], sums[-1])
+        yield f"   by {time_text(times[i])[:19]}  {bar} {grouped(sums[i])} bytes\n"
 
 
 def _bars(room: int) -> Callable[[int, int], str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kfmt_cli.broker.retention_rules import Roll, SegmentFate
-from kfmt_cli.core.times import time_text, until_words
+from kfmt_cli.core.times import YEAR_10000, time_text, until_words
 from kfmt_cli.render.plot import steps
 from kfmt_cli.render.style import Theme, grouped, safe
 
@@ -25,7 +25,7 @@ def fate_line(fate: SegmentFate, width: int, theme: Theme) -> str:
     if fate.deletable:
         verdict = theme.paint("warn", "deletable now")
     elif fate.at is not None:
-        verdict = f"kept until {until_words(fate.at)}"
+        verdict = f"kept until {until_words(fate.at)}{', an odd time' if fate.odd else ''}"
     else:
         verdict = theme.paint("good", "kept")
     marks = " active" if fate.active else ""
@@ -37,16 +37,20 @@ def fate_line(fate: SegmentFate, width: int, theme: Theme) -> str:
 def roll_line(roll: Roll) -> str:
     """When the broker rolls the active segment."""
     when = ""
-    if roll.at_time is not None:
+    if roll.at_time is not None and roll.at_time < YEAR_10000:
         when = f", or at a record newer than {time_text(roll.at_time)[:19]}"
     return f"   rolls {roll.words} (or at {grouped(roll.at_bytes)} bytes{when})\n"
 
 
-def freed_lines(now: int, freed: Freed, width: int | None) -> list[str]:
-    """The bytes deletable now and over time."""
+def freed_lines(now: int, freed: Freed, odd: int, width: int | None) -> list[str]:
+    """The bytes deletable now, over time, and only at odd times."""
     later = [(at, size) for at, size in freed if at > now]
     at_once = sum(size for at, size in freed if at <= now)
     words = (
         f"{grouped(at_once)} bytes deletable now, {grouped(sum(size for _, size in later))} later"
     )
-    return [f"{words}\n", *steps(now, later, width)]
+    lines = [f"{words}\n", *steps(later, width)]
+    if odd:
+        said = "kept until an odd time: timestamps in the future"
+        lines.append(f"   {grouped(odd)} bytes {said}\n")
+    return lines

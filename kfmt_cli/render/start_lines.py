@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from kfmt_cli.broker.start.brokers import Next
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
 from kfmt_cli.broker.start.ranges import Ranges, size_of_ranges
-from kfmt_cli.render.style import Theme, count, grouped, safe
+from kfmt_cli.render.style import Theme, count, fitted, grouped, safe
 
 _BECOMES = {
     STRAY: "the broker renames the directory to -stray and does not serve it",
@@ -76,22 +77,24 @@ def _same(one: Start, other: Start) -> bool:
     return replace(one, after=other.after) == other
 
 
-def next_start_lines(nexts: Sequence[Next], starts: Sequence[Start], theme: Theme) -> Iterator[str]:
-    """Whether the broker starts, and what prevents it."""
+def next_start_lines(
+    nexts: Sequence[Next], starts: Sequence[Start], theme: Theme, unread: int = 0
+) -> Iterator[str]:
+    """Whether the broker starts, and what prevents it. unread: inputs that could not be read."""
     failing = [start for start in starts if start.fails]
     yield from _start_lines(failing[:MOST_LINES], theme)
     if len(failing) > MOST_LINES:
         yield f"… and {count(len(failing) - MOST_LINES, 'more failing start')}; --json lists all"
     directories: dict[str, list[str]] = {}
     for following in nexts:
-        directories.setdefault(next_start_words(following), []).append(following.file)
+        directories.setdefault(next_start_words(following, unread), []).append(following.file)
     for said, files in directories.items():
         where = "" if len(nexts) == 1 else f"{safe(files[0])}: "
         if len(files) > 1:
             where = f"{count(len(files), 'log directory', 'log directories')}: "
         yield theme.paint("bold", f"{where}{said}")
     if not nexts:
-        yield theme.paint("bold", either_start_words(starts))
+        yield theme.paint("bold", either_start_words(starts, unread))
 
 
 def lost_lines(starts: Sequence[Start], theme: Theme) -> Iterator[str]:
@@ -113,21 +116,36 @@ def lost_lines(starts: Sequence[Start], theme: Theme) -> Iterator[str]:
             yield f"{LABELS[kind]}: {', '.join(said)}"
 
 
-def step_lines(steps: Sequence[tuple[str, str, str]], theme: Theme) -> Iterator[str]:
+class Step(Protocol):
+    """A command and its cost; joint: the command for all partitions that need it."""
+
+    @property
+    def command(self) -> str: ...
+    @property
+    def price(self) -> str: ...
+    @property
+    def joint(self) -> str: ...
+    @property
+    def joint_price(self) -> str: ...
+
+
+def step_lines(steps: Sequence[Step], theme: Theme, width: int | None = None) -> Iterator[str]:
     """Next steps: commands with their cost. Commands that share one for all partitions are replaced
     by it."""
-    joint = Counter(step[1] for step in steps if step[1])
+    joint = Counter(step.joint for step in steps if step.joint)
     found: dict[str, str] = {}
-    for command, of_all, price in steps:
-        number = joint[of_all] if of_all else 1
-        if number > 1:
-            found[of_all] = f"covers these {number} partitions, and any others in the directory"
-        else:
-            found[command] = price
+    for step in steps:
+        is_joint = joint[step.joint] > 1
+        found[step.joint if is_joint else step.command] = (
+            step.joint_price if is_joint else step.price
+        )
     if found:
         yield theme.paint("bold", NEXT_STEPS)
     for command, price in list(found.items())[:MOST_LINES]:
-        yield f"  {command}   {price}"
+        line = f"  {command}   {price}"
+        if width is not None and len(line) > width:
+            line = f"  {command}\n{fitted(f'      {price}', width)}"
+        yield line
     if len(found) > MOST_LINES:
         yield f"  … and {count(len(found) - MOST_LINES, 'more step')}; --json lists all"
 
@@ -159,13 +177,20 @@ def _ranges(ranges: list[tuple[int, int]]) -> str:
     return ", ".join(shown) + more
 
 
-def next_start_words(following: Next) -> str:
+def _unknown(unread: int) -> str:
+    """The words for a start that unread inputs may prevent."""
+    return f"{count(unread, 'input')} not read: no broker start predicted"
+
+
+def next_start_words(following: Next, unread: int = 0) -> str:
     """The kind of the next start in a log directory, and whether the broker starts."""
     marker = "no .kafka_cleanshutdown: the next start runs log recovery"
     if following.after == CLEAN:
         marker = ".kafka_cleanshutdown present: the next start skips log recovery"
     end = "the broker would start" if following.starts else "the broker would not start"
-    if following.becomes is not None:
+    if following.starts and unread:
+        end = _unknown(unread)
+    elif following.becomes is not None:
         end += " without this log directory"
     retry = ""
     if not following.starts and following.after == CLEAN and following.retry == CRASH:
@@ -175,11 +200,13 @@ def next_start_words(following: Next) -> str:
     return f"{marker}; {end}{retry}"
 
 
-def either_start_words(starts: Sequence[Start]) -> str:
+def either_start_words(starts: Sequence[Start], unread: int = 0) -> str:
     """Whether a broker starts if it is unknown how it stopped."""
     if not starts:
         return "not a partition directory: no broker start predicted"
     fails = {start.after for start in starts if not start.starts}
+    if unread and len(fails) < 2:
+        return _unknown(unread)
     crash, clean = (
         "would not start" if kind in fails else "would start" for kind in (CRASH, CLEAN)
     )

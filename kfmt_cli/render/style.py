@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from dataclasses import dataclass
 
@@ -70,6 +71,34 @@ def count(number: int, noun: str, nouns: str = "") -> str:
 def hidden_words(number: int, option: str = "--wide") -> str:
     """Footer for a table with hidden columns, naming the option that shows them."""
     return f"{count(number, 'column')} hidden; use {option} to see all"
+
+
+# A word with the spaces before it; a number's groups of digits are one word.
+_WORD = re.compile(r"( *)((?:[^ ]|(?<=\d) (?=\d{3}(?!\d)))+)")
+_DRAWN = re.compile(r"[\u2500-\u25ff]")
+_ESCAPE = re.compile(r"\x1b\[[\d;]*m")
+
+
+def fitted(text: str, width: int | None) -> str:
+    """Text whose longer lines are broken between words; later parts are indented. A word that is
+    longer, as a path may be, stays whole; so do lines of a drawing."""
+    return "".join(_fitted(line, width) for line in text.splitlines(keepends=True))
+
+
+def _fitted(line: str, width: int | None) -> str:
+    if width is None or len(_ESCAPE.sub("", line.rstrip())) <= width or _DRAWN.search(line):
+        return line
+    indent = " " * (len(line) - len(line.lstrip(" ")) + GAP)
+    done, used = "", 0
+    for gap, word in _WORD.findall(line.rstrip()):
+        size = len(_ESCAPE.sub("", word))
+        if used and used + len(gap) + size > width:
+            done += f"\n{indent}{word}"
+            used = len(indent) + size
+        else:
+            done += gap + word
+            used += len(gap) + size
+    return done + line[len(line.rstrip()) :]
 
 
 def after(name: str, details: str, width: int | None) -> str:

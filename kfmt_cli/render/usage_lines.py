@@ -52,7 +52,10 @@ def _by_retention(usage: Usage, *, is_known: bool) -> str:
     if later and usage.freed_by is not None:
         by = "by " if usage.freed_by < YEAR_10000 else ""
         parts.append(f"{human(later)} more {by}{until_words(usage.freed_by)}")
-    if left := usage.bytes - now - later:
+    odd = usage.freed_odd or 0
+    if odd:
+        parts.append(f"{human(odd)} until an odd time, by timestamps in the future")
+    if left := usage.bytes - now - later - odd:
         parts.append(f"{human(left)} kept")
     source = "the topics' settings" if is_known else "Kafka's default settings"
     return f"logs, under {source}: {', '.join(parts)}"

@@ -48,4 +48,5 @@ def _size(n: int, encoding: Encoding) -> str:
     fixed = encoding.bits // 8
     saved = fixed - n
     gain = f"{saved} saved" if saved > 0 else f"{-saved} more" if saved < 0 else "none saved"
-    return f"{n} byte{'s' if n > 1 else ''}; an {encoding.fixed} takes {fixed}: {gain}"
+    named = f"{'a' if encoding.fixed.startswith('u') else 'an'} {encoding.fixed}"
+    return f"{n} byte{'s' if n > 1 else ''}; {named} takes {fixed}: {gain}"

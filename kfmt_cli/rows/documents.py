@@ -205,6 +205,7 @@ DISK_USAGE = RowType(
         number("freed_now", "Logs: bytes that the next retention check frees.", null=True),
         number("freed_later", "Logs: bytes that retention will free later.", null=True),
         milliseconds("freed_by", "When the last of these will be freed.", null=True),
+        number("freed_odd", "Logs: bytes kept much longer by timestamps in the future.", null=True),
         text("becomes", "What a broker does with them, if known.", null=True),
     ),
 )
@@ -234,6 +235,7 @@ RETENTION = RowType(
         flag("active", "Whether it is the active segment."),
         flag("deletable", "Whether it can be deleted now."),
         milliseconds("deletable_at", "When it can be deleted.", null=True),
+        flag("odd", "Whether that is so late only because of a timestamp in the future."),
         text("why", "The rule that decides."),
         json_value("settings", "The settings of the topic, and where each comes from."),
     ),
@@ -256,6 +258,7 @@ FREED = RowType(
     (
         number("bytes_now", "Bytes that can be deleted now."),
         number("bytes_later", "Bytes that can be deleted later."),
+        number("bytes_odd", "Bytes kept much longer because of timestamps in the future."),
     ),
 )
 COMPACTION = RowType(

@@ -48,7 +48,7 @@ TRANSACTION = RowType(
         ),
         number(
             "open_for_ms",
-            "For an open transaction: time from its start to the newest record.",
+            "For an open transaction: time from its start to the partition's newest record.",
             null=True,
         ),
         Column(

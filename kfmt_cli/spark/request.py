@@ -26,7 +26,7 @@ OPTIONS = {
         "NAME or NAME=VALUE"
     ),
     "producerId": "only records from this producer id",
-    "last": "only the last N records of each partition",
+    "last": "only the last N of these records in each partition",
     "topics": "comma-separated names",
     "isolation": "read_uncommitted (the default) or read_committed",
     "maxSplitBytes": "file bytes per task (default 128 MiB)",

@@ -90,7 +90,7 @@ def _wanted_in(logs: list[Piece], asked: Asked, limit: Limit) -> Selection:
     logs.sort(key=lambda log: log.base_offset or 0)
     inputs = [input_of(log) for log in logs]
     return asked.of(
-        lambda last: first_of_last(inputs, last, limit),
+        lambda last, wanted: first_of_last(inputs, last, wanted, limit),
         lambda: _committed_in(logs),
     )
 

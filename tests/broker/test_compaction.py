@@ -92,13 +92,36 @@ def test_aborted_records_go_and_markers_stay() -> None:
 
 
 def test_one_key() -> None:
-    rows = kfmt("compaction", ORDERS, "--key", "customer-7", "--json").of("key")
+    options = ("--cleanup-policy", "compact")
+    rows = kfmt("compaction", ORDERS, "--key", "customer-7", *options, "--json").of("key")
     assert len(rows) == 23
     assert [row["stays"] for row in rows] == [False] * 21 + [True] * 2
     assert "which is not cleanable yet" in rows[-2]["why"]
     assert rows[-1]["value_size"] == -1
     table = kfmt("compaction", ORDERS, "--key", f"hex:{b'customer-7'.hex()}")
     assert "23 records" in table.out
+
+
+def test_a_key_of_a_topic_that_is_not_compacted_stays() -> None:
+    rows = kfmt("compaction", ORDERS, "--key", "customer-7", "--json").of("key")
+    assert [row["stays"] for row in rows] == [True] * 23
+    (said,) = kfmt("compaction", ORDERS, "--json").of("compaction")
+    assert {row["why"] for row in rows} == {said["never_because"]}
+    shown = kfmt("compaction", ORDERS, "--key", "customer-7")
+    assert "removed" not in shown.out + shown.err
+    assert "the cleaner ignores this partition" in shown.out
+
+
+def test_a_key_that_is_not_there_is_not_found(tmp_path: Path) -> None:
+    done = kfmt("compaction", ORDERS.parent / "compacted-0", "--key", "nobody")
+    assert (done.code, done.out, done.err) == (1, "not found\n", "")
+    done = kfmt("compaction", ORDERS.parent / "compacted-0", "--key", "nobody", "--json")
+    assert (done.code, done.out) == (1, "")
+    assert kfmt("compaction", tmp_path, "--key", "nobody").code == 3
+    assert "int:" in kfmt("compaction", "--help").out
+    line = b'{"key":"AAAABQ==","key_encoding":"base64","value":"x"}\n'
+    assert kfmt("build", "-", tmp_path / "t-0", stdin=line).code == 0
+    assert "1 record\n" in kfmt("compaction", tmp_path / "t-0", "--key", "int:5").out
 
 
 def test_an_empty_value_is_no_tombstone_and_an_empty_key_is_a_key(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from kfmt_cli.broker.retention_rules import (
     rolled,
 )
 from kfmt_cli.broker.topic_settings import DAY, TopicSettings, with_properties
+from kfmt_cli.core.times import time_text
 from kfmt_cli.errors import UsageError
 from tests.support.samples import kfmt
 from tools.kafka import SAMPLES
@@ -165,5 +167,45 @@ def test_the_sum_is_that_of_the_segments(options: tuple[str, ...]) -> None:
         rows, (freed,) = done.of("retention"), done.of("freed")
         gone_now = [row for row in rows if row["deletable"]]
         gone_later = [row for row in rows if not row["deletable"] and row["deletable_at"]]
+        odd = [row for row in gone_later if row["odd"]]
+        gone_later = [row for row in gone_later if row not in odd]
         assert freed["bytes_now"] == sum(row["bytes"] for row in gone_now)
         assert freed["bytes_later"] == sum(row["bytes"] for row in gone_later)
+        assert freed["bytes_odd"] == sum(row["bytes"] for row in odd)
+
+
+AT = ("--now", "2026-11-23T15:00")
+
+
+def test_an_empty_active_segment_has_no_date() -> None:
+    empty = SAMPLES / "kafka-3.9.1-broker1/empty-0"
+    (row,) = kfmt("retention", empty, *AT, "--json").of("retention")
+    assert (row["active"], row["bytes"], row["deletable_at"]) == (True, 0, None)
+    assert "kept: it is the active segment, which is empty" in kfmt("retention", empty, *AT).out
+
+
+def test_bars_have_dates_at_which_something_goes() -> None:
+    rows = kfmt("retention", ORDERS.parent, *AT, "--json").of("retention")
+    dates = {time_text(row["deletable_at"])[:19] for row in rows if row["deletable_at"]}
+    out = kfmt("retention", ORDERS.parent, *AT).out
+    shown = re.findall(r"   by (\S+ \S+)  ", out)
+    assert 1 < len(shown) <= 8
+    assert set(shown) <= dates
+    assert shown[-1] == "2026-11-27 15:25:15"
+
+
+def test_times_far_ahead_are_odd_and_in_no_sum() -> None:
+    weird = SAMPLES / "kafka-3.9.1-broker1/weird-times-0"
+    done = kfmt("retention", weird, *AT, "--json")
+    assert [row["odd"] for row in done.of("retention")] == [False, True, True]
+    (freed,) = done.of("freed")
+    assert (freed["bytes_now"], freed["bytes_later"], freed["bytes_odd"]) == (161, 0, 314)
+    out = kfmt("retention", weird, *AT).out
+    assert "kept until 2100-01-08 00:00:00, an odd time" in out
+    assert "314 bytes kept until an odd time: timestamps in the future" in out
+    assert " by 2" not in out
+    used = kfmt("stat", weird.parent, "--json").of("disk_usage")
+    logs = next(row for row in used if row["purpose"] == "logs")
+    assert logs["freed_odd"] == 314
+    assert logs["freed_by"] is None or logs["freed_by"] < 1_800_000_000_000
+    assert "after the year 9999" not in kfmt("stat", weird.parent).out

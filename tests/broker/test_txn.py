@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.commands.txn import COORDINATOR
+from kfmt_cli.core.times import time_text
 from tests.broker.test_state import built, message, record
 from tests.support.samples import Row, kfmt
 from tools.kafka import SAMPLES
@@ -103,6 +104,33 @@ def test_what_has_no_transaction_is_passed_over_in_a_directory() -> None:
         in kfmt("txn", BROKER / "empty-0/00000000000000000000.log").out
     )
     assert kfmt("txn", SAMPLES / "nothing").code == 3
+
+
+def test_no_transactions_are_said_to_be_none() -> None:
+    done = kfmt("txn", BROKER / "orders-0")
+    assert (done.code, done.out, done.err) == (0, "no transactions\n", "")
+    done = kfmt("txn", BROKER, "--open")
+    assert (done.code, done.out) == (0, "no open transactions\n")
+
+
+def test_only_partitions_with_open_transactions_are_listed(tmp_path: Path) -> None:
+    shutil.copytree(LIVE / "txn-0", tmp_path / "txn-0")
+    shutil.copytree(BROKER / "txn-0", tmp_path / "ended-0")
+    shown = kfmt("txn", tmp_path, "--open").out
+    assert "ended-0" not in shown
+    assert "1 open; " in shown
+    batches = kfmt("dump", LIVE / "txn-0", "--json").of("batch")
+    newest = max(row["max_timestamp"] for row in batches)
+    assert f"open times count to the partition's newest record, {time_text(newest)}\n" in shown
+
+
+@pytest.mark.parametrize("mark", ["delete", "stray", "future"])
+def test_ids_do_not_come_from_a_directory_that_no_broker_serves(mark: str, tmp_path: Path) -> None:
+    shutil.copytree(BROKER / "txn-0", tmp_path / "txn-0")
+    coordinator = tmp_path / f"{COORDINATOR}-0.{'0' * 32}-{mark}"
+    shutil.copytree(BROKER / f"{COORDINATOR}-0", coordinator)
+    rows, _ = transactions(tmp_path / "txn-0")
+    assert {row["transactional_id"] for row in rows} == {None}
 
 
 def test_damage_is_said(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from kfmt_cli.disk.kinds.kind import Input
 from tests.support.broken_partitions import ORDERS, sample
 from tests.support.matrix import Damage, matrix, partition
 from tests.support.samples import kfmt
-from tools.kafka import SAMPLES
+from tools.kafka import ROOT, SAMPLES
 
 # Of the reading of files that change or cannot be read, and of what kfmt decodes or keeps.
 NOT_IN_THE_MATRIX = {
@@ -449,3 +449,60 @@ def test_directories_of_two_clusters_are_no_broker() -> None:
     errors = [row["code"] for row in done.of("finding") if row["severity"] == "error"]
     assert (done.code, errors) == (1, ["start-fails"])
     assert not any(row["starts"] for row in done.of("log_directory"))
+
+
+@pytest.mark.parametrize("paths", [(), (".",), ("./",)])
+def test_the_current_directory_is_checked_by_relative_paths(
+    paths: tuple[str, ...], tmp_path: Path
+) -> None:
+    shutil.copytree(ROOT / "damaged_segments", tmp_path / "broker")
+    (tmp_path / "broker/meta.properties").write_text("version=1\nnode.id=1\ncluster.id=x\n")
+    (tmp_path / "broker/recovery-point-offset-checkpoint").write_text("0\n1\ngone 0 1\n")
+    for options in ((), ("--json",), ("--format", "github"), ("--format", "junit")):
+        by_name = kfmt("check", "broker", *options, cwd=tmp_path)
+        here = kfmt("check", *paths, *options, cwd=tmp_path / "broker")
+        assert str(tmp_path) not in here.out + here.err
+        assert (here.code, len(here.out.splitlines())) == (1, len(by_name.out.splitlines()))
+    names = [
+        set(kfmt("check", *given, "--json", cwd=at).codes)
+        for given, at in ((paths, tmp_path / "broker"), (("broker",), tmp_path))
+    ]
+    assert names[0] == names[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "recovery-point-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "meta.properties",
+        ".kafka_cleanshutdown",
+        "orders-0/leader-epoch-checkpoint",
+        "orders-0/partition.metadata",
+    ],
+)
+def test_a_zeroed_file_is_one_line(name: str, tmp_path: Path) -> None:
+    shutil.copytree(ORDERS, tmp_path / "orders-0")
+    shutil.copy(ORDERS.parent / "meta.properties", tmp_path)
+    (tmp_path / name).write_bytes(bytes(448))
+    done = kfmt("check", tmp_path, "--json")
+    about = [row for row in done.of("finding") if row["file"] == str(tmp_path / name)]
+    malformed = [row for row in about if row["code"].endswith("-malformed")]
+    assert len(malformed) == 1
+    for options in ((), ("--notes",), ("--format", "github"), ("--json",)):
+        out = kfmt("check", tmp_path, *options).out
+        assert "x00" not in out
+        assert "u0000" not in out
+        assert "\0" not in out
+    if name.endswith("checkpoint"):
+        words = "448 zero bytes instead of a version, as a power loss leaves them"
+        assert malformed[0]["message"] == words
+
+
+def test_a_relative_path_is_that_of_the_current_directory(tmp_path: Path) -> None:
+    """In a process that changes its directory, as programs that use the library may."""
+    for topic in ("a", "b"):
+        shutil.copytree(ORDERS, tmp_path / f"{topic}-0")
+        for task in ("check", "verify-crc"):
+            rows = kfmt(task, ".", "--json", cwd=tmp_path / f"{topic}-0").rows
+            assert {row["topic"] for row in rows if "topic" in row} == {topic}

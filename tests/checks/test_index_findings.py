@@ -153,7 +153,7 @@ def test_the_summary_counts_indexes_only(tmp_path: Path) -> None:
     done = kfmt("index-check", tmp_path, "--json")
     summary = done.rows[-1]
     assert (summary["files"], summary["missing"], summary["damaged_logs"]) == (before - 1, 1, 1)
-    (absent,) = [row for row in done.of("file") if row["kind"] == "time_index" and row["errors"]]
+    (absent,) = [row for row in done.of("file") if row["kind"] == "time_index" and row["notes"]]
     assert absent["bytes"] is None
     last = kfmt("index-check", tmp_path).out.splitlines()[-1]
     assert last.startswith(f"{before - 1} indexes, ")

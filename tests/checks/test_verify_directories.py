@@ -63,8 +63,9 @@ def test_a_swap_file_that_a_start_deletes_is_not_called_a_replacement(partition:
 def test_a_name_without_an_offset_is_an_error(odd: str, partition: Path) -> None:
     shutil.copy(ORDERS, partition / odd)
     done = kfmt("verify-crc", partition, "--json")
-    assert (done.code, done.codes) == (1, ["name-not-numeric"])
-    assert done.of("finding")[0]["file"] == str(partition / odd)
+    assert done.code == 1
+    assert done.codes == [*["log-not-checked"] * odd.endswith(".log"), "name-not-numeric"]
+    assert done.of("finding")[-1]["file"] == str(partition / odd)
     assert done.of("summary")[0]["errors"] == 1
     shown = kfmt("verify-crc", partition)
     assert "1 directory with errors" in shown.out

@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from kfmt_cli.core.file_systems import file_system_at
+from kfmt_cli.errors import UsageError
 from tests.support.samples import ORDERS, environment
 
 BLOCKED = """
@@ -52,3 +56,27 @@ def test_the_pipeline_says_what_is_missing(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.strip().endswith("is not installed: pip install 'kfmt-cli[spark]'")
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("check", "s3://b/x"),
+        ("cat", "s3://x/y"),
+        ("dump", "https://127.0.0.1:9/x.log"),
+        ("stat", "gs://b/x"),
+    ],
+    ids=" ".join,
+)
+def test_a_url_without_the_extra_says_which_one(arguments: tuple[str, str]) -> None:
+    done = blocked(*arguments)
+    host = arguments[1].rpartition("/")[0]
+    words = f"kfmt: {host}: needs pyarrow: pip install 'kfmt-cli[remote]'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", words)
+
+
+def test_a_url_without_fsspec_says_which_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    with pytest.raises(UsageError, match=r"needs fsspec: pip install 'kfmt-cli\[remote\]'"):
+        file_system_at("sftp://no-such-host/x")

@@ -116,6 +116,24 @@ def test_damage_is_said(tmp_path: Path) -> None:
     assert "crc-mismatch" in done.codes
 
 
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (BROKER / "txn-0", "orders-0 and txn-0 are two topics, not replicas"),
+        (SAMPLES / "kafka-3.9.1-broker2/txn-1", "txn-0 and txn-1 are two partitions, not replicas"),
+    ],
+    ids=["topics", "partitions"],
+)
+def test_two_that_are_no_replicas_are_said_to_be_none(other: Path, words: str) -> None:
+    one = BROKER / ("orders-0" if other.name == "txn-0" else "txn-0")
+    shown = kfmt("diff", one, other)
+    assert f"{words}: their records differ from offset 0 on\n" in shown.out
+    assert "diverged at" not in shown.out
+    assert "truncated" not in shown.out
+    (row,) = kfmt("diff", one, other, "--json").of("diff")
+    assert (shown.code, row["verdict"], row["cut_to"]) == (1, "diverged", None)
+
+
 def test_wrong_usage(tmp_path: Path) -> None:
     assert kfmt("diff", tmp_path / "x", BROKER).code == 3
     (tmp_path / "a-0").mkdir()

@@ -315,3 +315,11 @@ def test_damaged_small_files_give_findings_or_rows(data: st.DataObject) -> None:
             return
         assert len(list(read.objects())) == 1
         json.dumps(list(read.objects()))
+
+
+def test_a_producer_without_an_open_transaction_has_none() -> None:
+    snapshot = SAMPLES / "kafka-3.9.1-broker1/txn-0/00000000000000000736.snapshot"
+    lines = kfmt("dump", snapshot).out.splitlines()
+    assert [line.split()[-1] for line in lines[2:-1]] == ["–"] * 5
+    rows = kfmt("dump", snapshot, "--json").of("producer_state")
+    assert {row["current_txn_first_offset"] for row in rows} == {-1}

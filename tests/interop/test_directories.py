@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
+import subprocess
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from kfmt_cli.disk.usage import BECOMES
 from tests.support.broken_partitions import ORDERS, sample
-from tests.support.directory_cases import MARKER, STRAY, Case, cases
+from tests.support.directory_cases import MARKER, STRAY, Case, Change, cases
 from tests.support.retention_cases import NOW
 from tests.support.samples import Row, kfmt
 from tests.support.selected import selected, with_smoke
@@ -151,3 +154,44 @@ def test_a_broker_does_with_its_directories_what_check_said(
     case = CASES[name]
     rows = told(case, bases[_base(case)], tmp_path / "x")
     assert difference(rows, seen[name]) == []
+
+
+@pytest.fixture(scope="module")
+def mended(request: pytest.FixtureRequest, bases: Mapping[Base, Path]) -> dict[str, Seen]:
+    """What was seen of each selected case after the steps that check advises for it."""
+    names = [str(name) for name in selected(request, "name")]
+    found: dict[str, Seen] = {}
+    for kind, base in bases.items():
+        its = [name for name in names if _base(CASES[name]) == kind]
+        changes = [partial(_mend, CASES[name].change) for name in its]
+        found |= zip(its, start_all(base, changes, TOPICS), strict=True)
+    return found
+
+
+def _mend(change: Change, path: Path) -> None:
+    """Damage directories, then carry out the steps that check advises; copies are left out."""
+    change(path)
+    folders = [name for name in ("one", "two") if (path / name).is_dir()]
+    for row in kfmt("check", *folders, "--json", "--jobs", "1", cwd=path).of("next"):
+        words = shlex.split(row["command"])
+        if words[-1] == "DST":
+            continue
+        if words[0] == "kfmt":
+            kfmt(*words[1:], cwd=path)
+        else:
+            subprocess.run(["bash", "-c", row["command"]], check=True, cwd=path)
+
+
+def _served(seen: Seen) -> dict[str, set[int]]:
+    if not seen.up:
+        return {topic: set() for topic in TOPICS}
+    return {topic: set(its[2]) if its is not None else set() for topic, its in seen.topics.items()}
+
+
+@pytest.mark.brokers
+@pytest.mark.parametrize("name", list(CASES))
+def test_no_step_takes_anything_from_consumers(
+    name: str, seen: dict[str, Seen], mended: dict[str, Seen]
+) -> None:
+    before, after = _served(seen[name]), _served(mended[name])
+    assert all(before[topic] <= after[topic] for topic in TOPICS), mended[name].errors

@@ -86,6 +86,30 @@ def test_every_command_leaves_out_what_consumers_are_not_given(
     assert len(batches) < len(kfmt("dump", folder, "--json").of("batch"))
 
 
+@pytest.mark.parametrize("command", ["find", "cat", "dump"])
+def test_the_last_of_a_key_is_the_last_of_that_key(command: str) -> None:
+    options = ("--key", "customer-7", "--last", "1")
+    if command == "cat":
+        assert offsets_of_cat(FOLDER, *options) == [1457]
+        return
+    more = ("--records",) if command == "dump" else ()
+    done = kfmt(command, FOLDER, *options, *more, "--json")
+    rows = [row for row in done.rows if row["type"] in ("found", "record")]
+    assert (done.code, [row["offset"] for row in rows]) == (0, [1457])
+
+
+@pytest.mark.parametrize("number", [1, 7, 40, 10_000])
+@pytest.mark.parametrize(
+    "options", [*SELECTIONS[:10], ("--isolation", "read_committed")], ids=" ".join
+)
+@pytest.mark.parametrize("folder", [FOLDER, TXN.parent], ids=lambda path: path.name)
+def test_the_last_ones_are_counted_after_the_other_filters(
+    folder: Path, options: tuple[str, ...], number: int
+) -> None:
+    every = offsets_of_cat(folder, *options)
+    assert offsets_of_cat(folder, *options, "--last", str(number)) == every[-number:]
+
+
 def test_the_last_records_of_each_partition() -> None:
     parts = sorted((SAMPLES / "kafka-3.9.1-broker1").glob("codec-*-0"))
     rows = kfmt("stat", *parts, "--last", "5", "--by", "partition", "--json").of("stat")

@@ -27,10 +27,16 @@ NOW = "2026-11-25T12:00"
 BROKER = "sample_segments/kafka-3.9.1-broker1"
 PAGES = {
     "topics": (f"{BROKER}/orders-0", f"{BROKER}/weird-times-0", f"{BROKER}/__consumer_offsets-1"),
-    "transactions": (f"{BROKER}/txn-0", "sample_segments/kafka-3.9.1-live/txn-0"),
+    "transactions": (f"{BROKER}/txn-0", "DISK/live/txn-0"),
     "damaged": tuple(f"DISK/{name}-0" for name in ("flipped-bit", "truncated", "garbage")),
 }
-WRITTEN = {"flipped-bit": 3, "truncated": 1, "garbage": 10}  # days before NOW
+# What is without indexes, whose files' times count: the copy, and how many days before NOW.
+COPIED = {
+    "live/txn-0": ("sample_segments/kafka-3.9.1-live/txn-0", 2),
+    "flipped-bit-0": ("damaged_segments/flipped-bit-0", 3),
+    "truncated-0": ("damaged_segments/truncated-0", 1),
+    "garbage-0": ("damaged_segments/garbage-0", 10),
+}
 # What files take on this disk; the findings are those of `check`.
 # What other versions of a library would compress differently.
 LEFT_OUT = ("Disk usage", "Findings of kind", "Alternative", "Data for this chart (what if)")
@@ -134,9 +140,9 @@ def test_the_page_is_what_kfmt_says(
 ) -> None:
     file, data, disk = (tmp_path / name for name in ("page.html", "page.json", "disk"))
     now = int(datetime.fromisoformat(f"{NOW}+00:00").timestamp())
-    for copied, days in WRITTEN.items():
-        shutil.copytree(ROOT / "damaged_segments" / f"{copied}-0", disk / f"{copied}-0")
-        for path in (disk / f"{copied}-0").iterdir():
+    for copied, (source, days) in COPIED.items():
+        shutil.copytree(ROOT / source, disk / copied)
+        for path in (disk / copied).iterdir():
             os.utime(path, (now - days * 86_400,) * 2)
     paths = [path.replace("DISK", str(disk)) for path in PAGES[name]]
     kfmt("report", *paths, "--to", file, "--data", data, "--now", NOW)

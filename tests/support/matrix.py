@@ -212,8 +212,8 @@ MORE = [
     ),
     Damage(
         "checkpoint-above-end",
-        "recovery point 9000",
-        _beside("recovery-point-offset-checkpoint", _point(9000)),
+        "the cleaner at 9000",
+        _beside("cleaner-offset-checkpoint", _point(9000)),
     ),
     Damage(
         "checkpoint-without-partition",
@@ -246,6 +246,11 @@ MORE = [
         "index-entry-in-damage",
         "an index entry that points into a hole",
         _of(lambda: zero_hole().files),
+    ),
+    Damage(
+        "log-not-checked",
+        "a copy named 0.log.bak",
+        _inside("0.log.bak", (ORDERS / name(0)).read_bytes()),
     ),
     Damage("name-not-numeric", "an index named abc.index", _inside("abc.index", b"")),
     Damage(

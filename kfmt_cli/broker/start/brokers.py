@@ -38,7 +38,7 @@ class Replica:
     @property
     def name(self) -> str:
         """The name of the directory."""
-        return Path(self.folder.path).name
+        return Path(self.folder.path).absolute().name
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from kfmt_cli.disk.kinds.checkpoint import MOST_BYTES
-from kfmt_cli.disk.kinds.kind import Input, read_whole
+from kfmt_cli.disk.kinds.kind import Input, quoted, read_whole
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
@@ -52,7 +52,7 @@ def entries_of(file: Input, types: tuple[int, ...]) -> list[list[int | str]]:
         while words and not words[-1]:
             words.pop()
         if len(words) != len(types):
-            raise CheckpointError(f"{file.name}: malformed line {line!r}")
+            raise CheckpointError(f"{file.name}: malformed line: {quoted(line)}")
         pairs = zip(words, types, strict=True)
         found.append([_number(file, word, bits) if bits else word for word, bits in pairs])
     if len(found) != declared:
@@ -65,14 +65,25 @@ def _whole(file: Input, text: str) -> int:
     try:
         return _number(file, text, 32)
     except NumberError as error:
-        raise CheckpointError(f"{file.name}: malformed line {text!r}") from error
+        raise CheckpointError(f"{file.name}: malformed line: {quoted(text)}") from error
 
 
 def _number(file: Input, text: str, bits: int) -> int:
     number = int(text) if _NUMBER.match(text) else None
     if number is None or not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
-        raise NumberError(f"{file.name}: {text!r} is not a number")
+        raise NumberError(f"{file.name}: {quoted(text)} is not a number")
     return number
+
+
+def epochs_of(file: Input) -> list[tuple[int, int]]:
+    """The epochs of a leader-epoch-checkpoint, each with its start offset.
+
+    Raises CheckpointError, InputError, and NumberError also for a negative number.
+    """
+    rows = [(int(epoch), int(start)) for epoch, start in entries_of(file, EPOCH_TYPES)]
+    if any(number < 0 for row in rows for number in row):
+        raise NumberError(f"{file.name}: negative epoch or offset")
+    return rows
 
 
 def offsets_of(file: Input) -> dict[tuple[str, int], int]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.core.uuids import uuid_bytes
-from kfmt_cli.disk.kinds.kind import Input, read_whole
+from kfmt_cli.disk.kinds.kind import Input, quoted, read_whole
 from kfmt_cli.disk.kinds.properties import MOST_BYTES, java_properties, java_text
 from kfmt_cli.errors import InputError
 
@@ -77,7 +77,7 @@ def _wrong_id(text: str) -> str | None:
     except ValueError:
         data = b""
     if len(data) != 16:
-        return f"directory.id {text!r} is not a valid id"
+        return f"directory.id {quoted(text)} is not a valid id"
     if int.from_bytes(data, "big") < _RESERVED_IDS:
         return f"directory.id {text} is reserved"
     return None
@@ -94,20 +94,20 @@ def read_topic_id(file: Input) -> bytes:
     version = _COLON.split(lines[0])
     number = _number(version[1]) if len(version) == 2 else None
     if number is None:
-        raise StartFailed(f"{file.name}: {lines[0]!r} is not a version line", is_offline=True)
+        raise StartFailed(f"{file.name}: {quoted(lines[0])} is not a version line", is_offline=True)
     if number < 0:
         raise StartFailed(f"{file.name}: version {number}", is_offline=True)
     if len(lines) < 2:
         raise StartFailed(f"{file.name}: no topic id")
     named = _COLON.split(lines[1])
     if len(named) != 2:
-        raise StartFailed(f"{file.name}: {lines[1]!r} is not a topic id", is_offline=True)
+        raise StartFailed(f"{file.name}: {quoted(lines[1])} is not a topic id", is_offline=True)
     try:
         data = uuid_bytes(named[1])
     except ValueError:
         data = b""
     if len(data) != 16:
-        raise StartFailed(f"{file.name}: {named[1]!r} is not an id")
+        raise StartFailed(f"{file.name}: {quoted(named[1])} is not an id")
     if not any(data):
         raise StartFailed(f"{file.name}: the topic id is zero", is_offline=True)
     return data

@@ -15,11 +15,10 @@ import numpy as np
 
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES, SEGMENT_INDEX_BYTES
 from kfmt_cli.broker.start.checkpoints import (
-    EPOCH_TYPES,
     LEADER_EPOCHS,
     CheckpointError,
     NumberError,
-    entries_of,
+    epochs_of,
 )
 from kfmt_cli.broker.start.files import StartFiles
 from kfmt_cli.broker.start.producers import Snapshots, is_snapshot
@@ -172,11 +171,9 @@ class _Loader:
         if file is None:
             return
         try:
-            rows = entries_of(file, EPOCH_TYPES)
+            epochs_of(file)
         except (CheckpointError, NumberError) as error:
             raise StartFailed(str(error), is_offline=isinstance(error, CheckpointError)) from error
-        if any(part < 0 for row in rows for part in row if isinstance(part, int)):
-            raise StartFailed(f"{file.name}: negative epoch or offset")
 
     def _open_all(self) -> bool:
         """Open every segment; False if one was split and all must be opened again."""

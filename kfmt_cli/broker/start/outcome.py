@@ -42,6 +42,10 @@ class Start:
     """Ranges of offsets lost."""
     unreachable: Ranges = field(default_factory=list)
     """Ranges of offsets that are kept but unreachable."""
+    salvageable: Ranges = field(default_factory=list)
+    """Those of both that are in undamaged batches."""
+    in_damage: Ranges = field(default_factory=list)
+    """Ranges of offsets that consumers receive from damaged batches."""
 
     @property
     def why(self) -> str:
@@ -116,6 +120,7 @@ def _fill(
     following = dict(zip(bases, [*bases[1:], None], strict=True)) if bases else {}
     left = {segment.base: segment for segment in loaded.segments}
     before: Ranges = []
+    undamaged: Ranges = []
     after: Ranges = []
     plain: dict[int, Range] = {}
 
@@ -128,9 +133,12 @@ def _fill(
         segment, sound = left.get(base), found.sound.get(base)
         if sound is not None:
             before.append((sound[0], sound[1] - 1))
+            undamaged.append(before[-1])
         else:
             file = folder.input(names[base])
-            before += ranges(file.path, names[base], base).held(following[base])
+            in_log = ranges(file.path, names[base], base)
+            before += in_log.held(following[base])
+            undamaged += in_log.undamaged
         if segment is None or segment.sound_end is None or sound is None:
             continue
         if segment.is_recovered or base in found.trusted:
@@ -149,6 +157,9 @@ def _fill(
     there = [(a, min(b, loaded.log_end - 1)) for a, b in after]
     start.lost = without(without(wanted, there), reached)
     start.unreachable = without(without(wanted, start.lost), reached)
+    hidden = [*start.lost, *start.unreachable]
+    start.salvageable = without(hidden, without(hidden, undamaged))
+    start.in_damage = without(reached, undamaged)
 
 
 def _with_indexes(loaded: Loaded, folder: Folder) -> Iterator[str]:

@@ -65,6 +65,15 @@ class LogRanges:
     bad: set[int] = field(default_factory=set)
     """Positions of damage: batches that fail their checksum, and bytes that are not a batch."""
 
+    @property
+    def undamaged(self) -> Ranges:
+        """The offsets of the batches without damage."""
+        return [
+            (batch.first, batch.last)
+            for batch in self.batches
+            if batch.is_valid and batch.position not in self.bad
+        ]
+
     def held(self, next_base: int | None, size: int | None = None) -> Ranges:
         """The offsets that the log contains, or contained before it was damaged.
 

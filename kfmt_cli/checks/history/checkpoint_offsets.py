@@ -29,6 +29,7 @@ class CheckpointOffsets(CheckpointCheck):
         folder: Folder,
         directory: LogDirectory,
         partitions: Mapping[tuple[str | None, int | None], Extents],
+        proven: Mapping[tuple[str | None, int | None], int],
     ) -> Iterator[Finding]:
         for name, offsets in directory.offsets.items():
             file = folder.input(name).name
@@ -42,6 +43,8 @@ class CheckpointOffsets(CheckpointCheck):
                 if end is None or offset <= end:
                     continue
                 is_start = name == LOG_STARTS
+                if not is_start and offset <= proven.get((topic, partition), 0):
+                    continue  # offsets-lost has it
                 code = codes.LOG_START_ABOVE_END if is_start else codes.CHECKPOINT_ABOVE_END
                 words = f"{topic}-{partition}: checkpoint offset {offset}, log end offset {end}"
                 yield Finding(file, code, None, words, offset=offset, expected=end, found=offset)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from kfmt_cli.broker.start.checkpoints import LEADER_EPOCHS
+from kfmt_cli.broker.start.ranges import ranges_of
 from kfmt_cli.checks.history.scopes import OffsetsCheck, Witnesses
 from kfmt_cli.disk.kinds import kind_of
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, PRODUCER_SNAPSHOT
+from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import is_segment, size_of
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.finding import Finding
@@ -60,10 +63,17 @@ def _lost(known: Witnesses) -> Iterator[tuple[int, int, str]]:
 
 def _after_end(known: Witnesses, bases: list[int]) -> Iterator[tuple[int, int, str]]:
     """The offsets from the log end offset onward that a checkpoint or snapshot proves lost."""
-    if not bases or bases[-1] not in known.extents or bases[-1] in known.damaged:
+    if not bases or bases[-1] not in known.extents:
         return
     end = known.extents[bases[-1]][1]
+    if bases[-1] in known.damaged:
+        # A damaged batch is not missing: a start decides on its offsets.
+        file = known.folder.input(f"{bases[-1]:020}{LOG.suffix}")
+        held = ranges_of(file, bases[-1]).held(None)
+        end = max([end, *(last + 1 for _, last in held)])
     told = dict(known.told)
+    if known.epoch_start is not None:
+        told[LEADER_EPOCHS] = known.epoch_start
     for name in known.folder.files:
         kind, base, transient = kind_of(name)
         if kind is PRODUCER_SNAPSHOT and base is not None and not transient:

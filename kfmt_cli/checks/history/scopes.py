@@ -60,6 +60,8 @@ class Witnesses:
     """The log start offset."""
     is_compacted: bool | None
     """None if unknown."""
+    epoch_start: int | None = None
+    """The start offset of the latest leader epoch."""
     damaged: frozenset[int] = frozenset()
     """Base offsets of logs with damage other than a missing end or zeros: their batches are
     there."""
@@ -85,8 +87,10 @@ class CheckpointCheck(Check):
         folder: Folder,
         directory: LogDirectory,
         partitions: Mapping[tuple[str | None, int | None], Extents],
+        proven: Mapping[tuple[str | None, int | None], int],
     ) -> Iterable[Finding]:
-        """Findings about a log directory."""
+        """Findings about a log directory. proven: the end offsets up to which offsets are reported
+        as lost."""
         raise NotImplementedError
 
 

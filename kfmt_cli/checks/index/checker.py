@@ -17,7 +17,7 @@ from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDE
 from kfmt_cli.disk.kinds.kind import Contents, Input, Kind
 from kfmt_cli.disk.segment import Segment, sibling_name
 from kfmt_cli.findings import indexes as codes
-from kfmt_cli.findings.consequences import beside_missing_index
+from kfmt_cli.findings.consequences import beside_damage, beside_missing_index
 from kfmt_cli.findings.finding import MOST_FINDINGS, Code, Finding, Findings
 from kfmt_cli.log.block import Block
 from kfmt_cli.rows.result import Result, ResultType
@@ -149,15 +149,16 @@ def _missing(segment: Segment, kind: Kind, facts: IndexFacts, damaged: bool) -> 
         return codes.TRANSACTION_INDEX_MISSING if facts.aborted and not damaged else None
     if segment.log.base_offset is None or not facts.end:
         return None
+    found: Code | None = None
     if kind is OFFSET_INDEX:
-        return codes.INDEX_MISSING
-    if kind is not TIME_INDEX:
-        return None
-    if not facts.has_v2:
+        found = codes.INDEX_MISSING
+    elif kind is TIME_INDEX and not facts.has_v2:
         return codes.TIME_INDEX_NOT_YET
-    if OFFSET_INDEX not in segment.indexes:
-        return beside_missing_index(codes.TIME_INDEX_MISSING)
-    return codes.TIME_INDEX_MISSING
+    elif kind is TIME_INDEX:
+        found = codes.TIME_INDEX_MISSING
+        if OFFSET_INDEX not in segment.indexes:
+            found = beside_missing_index(found)
+    return beside_damage(found) if found is not None and damaged else found
 
 
 def _alone(segment: Segment, file: Input, rows: Contents) -> Iterator[Finding]:

@@ -42,7 +42,7 @@ class PartitionCheck(Check):
 
 
 class DirectoryCheck(Check):
-    """A rule about the names in a directory; nothing is opened."""
+    """A rule about the names in a directory."""
 
     scope = Scope.DIRECTORY
 

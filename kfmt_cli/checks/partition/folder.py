@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.log.verifier import Verified
 from kfmt_cli.checks.partition.base import SegmentFacts
 from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.segment import real_path
 from kfmt_cli.disk.tree import Folder, is_segment
 from kfmt_cli.findings.finding import Finding
+from kfmt_cli.findings.partition import LOG_NOT_CHECKED
 
 
 class FolderChecks:
@@ -28,8 +32,13 @@ class FolderChecks:
             base, size = file.base_offset or 0, verified.bytes
             check.take(SegmentFacts(file.name, base, size, verified.batches, verified.extent))
 
-    def finish(self, folder: Folder) -> list[Finding]:
-        """The findings, after the last log."""
+    def finish(self, folder: Folder, given: Collection[str] = ()) -> list[Finding]:
+        """The findings, after the last log. given: real paths of files that are checked as well."""
         of_directory = [check_type() for check_type in checks_of(Scope.DIRECTORY)]
         found = [finding for check in of_directory for finding in check.look(folder)]
-        return found + [finding for check in self._of_partition for finding in check.finish()]
+        found += (finding for check in self._of_partition for finding in check.finish())
+        return [
+            finding
+            for finding in found
+            if finding.code is not LOG_NOT_CHECKED or real_path(finding.file) not in given
+        ]

@@ -1,4 +1,4 @@
-"""Check the names in a directory, without opening anything.
+"""Check the names in a directory.
 
 Source: `org.apache.kafka.storage.internals.log.LogLoader` (from which names it takes an offset,
 and how it handles `.swap` files), `kafka.log.LogManager.loadLogs` and
@@ -31,10 +31,18 @@ _NOT_LOGS = frozenset({"remote-log-index-cache"} | CLEAN_SHUTDOWN.names)
 class Names(DirectoryCheck):
     """All names are ones that a starting broker expects."""
 
-    codes = (codes.NAME_NOT_NUMERIC, codes.DIRECTORY_NOT_A_PARTITION, codes.SWAP_FILE)
+    codes = (
+        codes.NAME_NOT_NUMERIC,
+        codes.DIRECTORY_NOT_A_PARTITION,
+        codes.SWAP_FILE,
+        codes.LOG_NOT_CHECKED,
+    )
 
     def look(self, folder: Folder) -> Iterator[Finding]:
         yield from not_partitions(folder)
+        for name in () if folder.takes_any else sorted(folder.other_logs):
+            message = "begins like a log, but segments are next to it"
+            yield Finding(folder.input(name).name, codes.LOG_NOT_CHECKED, None, message)
         if not any(map(_is_of_partition, folder.files)):
             return
         yield from _swapped(folder)

@@ -25,12 +25,12 @@ from kfmt_cli.commands.check.read_segments import Outcome, SegmentGroup, Segment
 from kfmt_cli.commands.check.show import show
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, is_transient, kind_of
+from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, is_transient
 from kfmt_cli.disk.kinds.kind import LEFT_BEHIND, Input
 from kfmt_cli.disk.kinds.logs import LOGS
-from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
+from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment, real_path
 from kfmt_cli.disk.targets import GivenPath, targets
-from kfmt_cli.disk.tree import Folder, is_of_broker, is_segment, no_log, printable, size_of
+from kfmt_cli.disk.tree import Folder, is_segment, no_log, printable, size_of
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
@@ -56,6 +56,7 @@ class CheckPaths:
     _reports: dict[str, CheckedDirectory] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
     _places: set[str] = field(default_factory=set)
+    _given: set[str] = field(default_factory=set)
     # Reported after the findings about logs.
     _of_indexes: list[Finding] = field(default_factory=list)
     _of_histories: list[Finding] = field(default_factory=list)
@@ -71,6 +72,7 @@ class CheckPaths:
         self._complain_of_none(found, folders)
         groups = self._groups(found, folders)
         given = frozenset(str(Path(target.path)) for target in found if target.file is None)
+        self._given = {real_path(target.path) for target in found if target.file is not None}
         partitions = CheckedPartitions(
             self._reports,
             self._finding,
@@ -185,7 +187,7 @@ class CheckPaths:
         if group.folder is None:
             return
         shown = Findings(self.most_findings)
-        self._findings(filter(shown.admits, checks.finish(group.folder)))
+        self._findings(filter(shown.admits, checks.finish(group.folder, self._given)))
         for check in histories or ():
             self._of_histories += check.finish()
 
@@ -341,16 +343,14 @@ def _is_empty(folders: list[Folder]) -> bool:
 
 def _is_of_kafka(folder: Folder) -> bool:
     """Whether a directory has a file that a broker writes."""
-    return any(
-        is_of_broker(file) or (folder.takes_any and kind_of(file)[0] is not UNKNOWN)
-        for file in folder.files
-    )
+    return any(map(folder.takes, folder.files))
 
 
 def _named(path: str) -> str:
-    """A normalised path that ends with a name, not with . or .."""
-    dots = path.rpartition(os.sep)[2] in (os.curdir, os.pardir)
-    return os.path.abspath(path) if dots else str(Path(path))  # noqa: PTH100 (links stay)
+    """A normalised path that does not end with .., whose parent a path does not show."""
+    if path.rpartition(os.sep)[2] == os.pardir:
+        return os.path.abspath(path)  # noqa: PTH100 (links stay)
+    return str(Path(path))
 
 
 def of_codes(only: tuple[str, ...], ignore: tuple[str, ...]) -> Callable[[str], bool]:

@@ -38,7 +38,6 @@ from kfmt_cli.disk.tree import Folder, is_segment
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, ZERO_TAIL
 from kfmt_cli.findings.finding import Finding, Severity
-from kfmt_cli.topics import CLUSTER_METADATA
 
 # Findings for a log whose end is missing.
 _END_MISSING = frozenset({ZERO_TAIL, BATCH_TRUNCATED})
@@ -154,8 +153,6 @@ class CheckedPartitions:
                 continue
             real = Path(folder.path).resolve()
             place = place_of(real.name)
-            if place[0] == CLUSTER_METADATA:
-                continue
             key = (place[0] or "", place[1] or 0)
             told = {name: above.offset(name, key) for name in (RECOVERY_POINTS, HIGH_WATERMARKS)}
             is_compacted = compacts(place[0], real.parent)
@@ -167,8 +164,10 @@ class CheckedPartitions:
                 and finding.code not in _END_MISSING
             )
             log_start = above.offset(LOG_STARTS, key)
+            epochs = _epochs(folder)
             known = Witnesses(
-                report.shown, folder, report.extents, told, log_start, is_compacted, damaged
+                *(report.shown, folder, report.extents, told, log_start, is_compacted),
+                *(max((start for _, start in epochs or ()), default=None), damaged),
             )
             report.lost += ((first, last) for first, last, _ in already_lost(known))
             for check in checks_of(Scope.OFFSETS):
@@ -179,13 +178,18 @@ class CheckedPartitions:
         for folder in folders:
             directory = self.directories.get(str(Path(folder.path)))
             if directory is not None:
-                below = [inner for inner in folders if str(Path(inner.path).parent) == folder.path]
+                below = [inner for inner in folders if Path(inner.path).parent == Path(folder.path)]
                 extents = {
                     place_of(folder.path.rpartition("/")[2]): self.reports[folder.name].extents
                     for folder in below
                 }
+                proven = {
+                    place_of(folder.path.rpartition("/")[2]): lost[-1][1] + 1
+                    for folder in below
+                    if (lost := self.reports[folder.name].lost)
+                }
                 for check in checks_of(Scope.CHECKPOINTS):
-                    self._tell_all(check().look(folder, directory, extents))
+                    self._tell_all(check().look(folder, directory, extents, proven))
         for start in starts:
             for check in checks_of(Scope.STARTS):
                 self._tell_all(check().look(start, self.report_of(start.file).all))
@@ -215,14 +219,18 @@ def _start_metadata(broker: Broker, replicas: dict[str, list[Replica]]) -> None:
             broker.metadata_ends = {kind: end for kind, end in ends.items() if end is not None}
 
 
-def _history_files(folder: Folder, log_start: int) -> HistoryFiles:
-    """The files next to the logs of a partition."""
-    epochs = None
+def _epochs(folder: Folder) -> list[tuple[int, int]] | None:
+    """The leader epochs of a partition; None if there are none, or no broker can read them."""
     if LEADER_EPOCHS in folder.readable:
         with suppress(InputError, CheckpointError, NumberError):
             rows = entries_of(folder.input(LEADER_EPOCHS), EPOCH_TYPES)
-            epochs = [(int(epoch), int(start)) for epoch, start in rows]
+            return [(int(epoch), int(start)) for epoch, start in rows]
+    return None
+
+
+def _history_files(folder: Folder, log_start: int) -> HistoryFiles:
+    """The files next to the logs of a partition."""
     names = (name for name in folder.readable if name.endswith(".snapshot"))
     files = (folder.input(name) for name in names)
     snapshots = {file.base_offset: file for file in files if file.base_offset is not None}
-    return HistoryFiles(epochs, snapshots, log_start)
+    return HistoryFiles(_epochs(folder), snapshots, log_start)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Protocol
 
 from kfmt_cli.broker.start.brokers import Next
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
-from kfmt_cli.commands.check.advice import NextStep, identify, next_steps, out_of_the_way
+from kfmt_cli.commands.check.advice import BRING_BACK, NextStep, steps_of
 from kfmt_cli.commands.check.checked_directory import CHECK_RESULT, CheckedDirectory
 from kfmt_cli.commands.check.start import OBSERVED_ON, start_row
 from kfmt_cli.commands.run import Run
+from kfmt_cli.disk.kinds import INDEXES
+from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.errors import ExitCode
-from kfmt_cli.findings.finding import Finding
+from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.render.start_lines import (
     lost_lines,
     next_start_lines,
@@ -21,10 +22,12 @@ from kfmt_cli.render.start_lines import (
     start_words,
     step_lines,
 )
-from kfmt_cli.render.style import PLAIN, Theme, count, grouped
+from kfmt_cli.render.style import PLAIN, Theme, count, fitted, grouped, safe
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 from kfmt_cli.rows.documents import BROKER_START, LOG_DIRECTORY, NEXT_STEP, PARTITION
 from kfmt_cli.rows.result import Result
+
+_INDEXES = tuple(index.suffix for index in INDEXES)
 
 
 def _start_words(report: CheckedDirectory, kind: str) -> str:
@@ -67,11 +70,11 @@ def show(
             result = _result(report)
             run.summary.add(result)
             sink.result(result)
-            _find(run, [report], with_outcome=False)
+            _find(run, [report])
         return run.end()
     for report in listed:
         run.summary.add(_result(report))
-    steps = list(_steps(listed, starts, found))
+    steps = list(steps_of(listed, starts, found.missing))
     if sink.for_people:
         return _show_people(run, listed, starts, found, steps)
     for report in listed:
@@ -87,7 +90,7 @@ def show(
         row["next_start"] = row.pop("after")
         row["observed_on"] = list(OBSERVED_ON)
         sink.document(LOG_DIRECTORY, row, ())
-    for line in _answers(starts, found, steps, PLAIN):
+    for line in _answers(starts, found, steps, PLAIN, run.summary.unread):
         sink.answer(line)
     return run.end()
 
@@ -109,9 +112,9 @@ def _show_people(
     sink.end_findings()
     bad = [report for report in listed if report.is_bad]
     healthy = [report for report in listed if not report.is_bad]
+    width = None if sink.look.wide else sink.out.width
     shown = [*(healthy if sink.look.lists_all else ()), *reversed(bad)]
     if shown:
-        width = None if sink.look.wide else sink.out.width
         named = [(report.shown, report) for report in shown]
         table = LineTable("directory", named, _COLUMNS, theme, width)
         sink.put(table.heading() + "".join(table.line(name, report) for name, report in named))
@@ -122,42 +125,46 @@ def _show_people(
     if ignored := sum(len(report.all) for report in listed) - told:
         words = f"{count(ignored, 'finding')} hidden by --only or --ignore"
         sink.remark(f"{words}, but included in the start prediction")
-    answers = _answers(starts, found, steps, theme)
+    answers = _answers(starts, found, steps, theme, run.summary.unread, width)
     if len(answers) == 1 and not bad:
         run.summary.answer = answers.pop()
     exit_code = run.end()
-    sink.put("".join(f"{line}\n" for line in answers))
+    for line in answers:  # a command stays whole
+        sink.put(f"{line if line.startswith(' ') else fitted(line, width)}\n")
     sink.flush()
     return exit_code
 
 
-def _answers(starts: list[Start], found: Outlook, steps: list[NextStep], theme: Theme) -> list[str]:
+def _answers(
+    starts: list[Start],
+    found: Outlook,
+    steps: list[NextStep],
+    theme: Theme,
+    unread: int,
+    width: int | None = None,
+) -> list[str]:
     """Lines that say whether a broker starts, what is lost and what to do."""
-    lines = [*next_start_lines(found.nexts, starts, theme), *lost_lines(starts, theme)]
-    of_steps = [(step.command, step.joint, step.price) for step in steps]
-    return lines + list(step_lines(of_steps, theme))
+    lines = [theme.paint("bold", line) for line in _deleted_lines(steps)]
+    lines += next_start_lines(found.nexts, starts, theme, unread)
+    lines += lost_lines(starts, theme)
+    return lines + list(step_lines(steps, theme, width))
 
 
-def _steps(
-    listed: list[CheckedDirectory], starts: list[Start], found: Outlook
-) -> Iterator[NextStep]:
-    """All next steps, those that let a broker start first."""
-    down = {start.file for start in starts if not start.starts}
-    yield from (identify(path, lines) for path, lines in found.missing)
-    yield from (step for report in listed for step in out_of_the_way(report, down))
-    yield from (step for report in listed for step in next_steps(report))
+def _deleted_lines(steps: list[NextStep]) -> list[str]:
+    """What can still be brought back, which a start would remove."""
+    files = [step.file for step in steps if step.command.startswith(BRING_BACK)]
+    if not files:
+        return []
+    where = safe(files[0]) if len(files) == 1 else count(len(files), "directory", "directories")
+    return [f"deleted records are still in {where}: bring them back before a broker starts"]
 
 
-def _find(run: Run, listed: list[CheckedDirectory], *, with_outcome: bool = True) -> None:
-    """Show the findings of each directory.
-
-    with_outcome: findings state the predicted effect of a start on their partition instead of the
-    general one.
-    """
+def _find(run: Run, listed: list[CheckedDirectory]) -> None:
+    """Show the findings of each directory, with the predicted effect of a start on it."""
     for report in listed:
         for finding in report.findings:
             run.seen(finding)
-            run.sink.finding(_with_outcome(finding, report) if with_outcome else finding)
+            run.sink.finding(_with_outcome(finding, report))
         run.left_out(report.shown, report.findings)
 
 
@@ -174,14 +181,32 @@ def _row(report: CheckedDirectory) -> dict[str, object]:
 
 
 def _with_outcome(finding: Finding, report: CheckedDirectory) -> Finding:
-    """A finding with the predicted effect of a start on this partition."""
+    """A finding with the predicted effect of a start on this partition.
+
+    What an index does to lookups is no effect on the partition: an index's own words stay.
+    """
     crash, clean = report.after(CRASH), report.after(CLEAN)
     code = finding.code
-    if (
-        crash is None
-        or clean is None
-        or (code.after_crash, code.after_clean_shutdown) == (None, None)
-    ):
+    rules = code.after_crash, code.after_clean_shutdown
+    if crash is None or clean is None or rules == (None, None):
         return finding
-    told = replace(code, after_crash=outcome(crash), after_clean_shutdown=outcome(clean))
+    is_log_damaged = any(
+        its.code.severity is Severity.ERROR and its.file.endswith(LOG.suffix) for its in report.all
+    )
+    words = [
+        _effect(finding, rule, start, is_log_damaged)
+        for rule, start in zip(rules, (crash, clean), strict=True)
+    ]
+    told = replace(code, after_crash=words[0], after_clean_shutdown=words[1])
     return replace(finding, code=told)
+
+
+def _effect(finding: Finding, rule: str | None, start: Start, is_log_damaged: bool) -> str:
+    """The effect of a start on a partition with a finding. rule: the finding's own effect."""
+    is_index = finding.file.endswith(_INDEXES)
+    if rule is None or not is_index or start.fails:
+        return outcome(start)
+    log = f"{finding.file.rpartition('.')[0]}{LOG.suffix}"
+    if log in start.deleted:
+        return "The broker deletes the segment."
+    return rule if is_log_damaged or not start.loses else f"{rule} {outcome(start)}"

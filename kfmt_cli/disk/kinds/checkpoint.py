@@ -9,7 +9,16 @@ from pathlib import PurePath
 
 from kfmt_cli.core.layout.field import OFFSET
 from kfmt_cli.disk.kinds.fixed import POSITION
-from kfmt_cli.disk.kinds.kind import TRANSIENT, Contents, Input, Kind, Level, read_whole
+from kfmt_cli.disk.kinds.kind import (
+    MOST_QUOTED,
+    TRANSIENT,
+    Contents,
+    Input,
+    Kind,
+    Level,
+    quoted,
+    read_whole,
+)
 from kfmt_cli.findings import files as codes
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.formats.checkpoint import CHECKPOINTS, COLUMNS, Checkpoint, layout_of
@@ -57,20 +66,23 @@ def read_checkpoint(file: Input) -> Contents:
         found(codes.CHECKPOINT_MALFORMED, position, words)
 
     name = checkpoint_of(PurePath(file.path).name)
+    if data and not data.strip(b"\0"):
+        malformed(0, f"{quoted(_text(data))} instead of a version, as a power loss leaves them")
+        return Contents(len(data), [section_of(ROWS[name], [])], findings)
     if data and len(lines) < 2:  # brokers create them empty
         malformed(len(data), "the file ends before the entry count")
     if lines and lines[0][1] != b"0":
-        malformed(0, f"version {_text(lines[0][1])!r}; only 0 is supported")
+        malformed(0, f"version {quoted(_text(lines[0][1]))}; only 0 is supported")
     rows = []
     for number, (position, line) in enumerate(lines[2:], 3):
         values = _values(CHECKPOINTS[name], line)
         if values is None:
             words = f"line {number} is not {' '.join(CHECKPOINTS[name].columns)}"
-            malformed(position, f"{words}: {_text(line)!r}")
+            malformed(position, f"{words}: {quoted(_text(line))}")
         else:
             rows.append([position, *values])
     if len(lines) > 1 and lines[1][1] != str(len(lines) - 2).encode():
-        words = f"{_text(lines[1][1])} entries declared, {len(lines) - 2}"
+        words = f"{_text(lines[1][1])[:MOST_QUOTED]} entries declared, {len(lines) - 2}"
         malformed(lines[1][0], f"{words} lines found")
     return Contents(len(data), [section_of(ROWS[name], rows)], findings)
 

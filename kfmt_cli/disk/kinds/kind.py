@@ -163,6 +163,14 @@ class Contents:
 
 
 PIECE = 1 << 20
+MOST_QUOTED = 60  # characters
+
+
+def quoted(text: str) -> str:
+    """Content of a text file in a message: short, and zero bytes counted."""
+    if len(text) > 1 and not text.strip("\0"):
+        return f"{len(text)} zero bytes"
+    return repr(text) if len(text) <= MOST_QUOTED else f"{text[:MOST_QUOTED]!r}…"
 
 
 def read_whole(file: Input, most: int) -> bytes:

@@ -16,7 +16,7 @@ from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import ListOf, UuidType
 from kfmt_cli.core.layout.wire import Integer
 from kfmt_cli.core.uuids import uuid_bytes
-from kfmt_cli.disk.kinds.kind import Contents, Input, read_whole
+from kfmt_cli.disk.kinds.kind import Contents, Input, quoted, read_whole
 from kfmt_cli.findings import files as codes
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.formats import properties
@@ -145,7 +145,7 @@ def colon_lines(text: str, malformed: Told) -> Iterator[Said]:
         if colon:
             yield at, name.strip(), value.strip()
         elif line.strip():
-            malformed(at, f"line without a colon: {line.strip()!r}")
+            malformed(at, f"line without a colon: {quoted(line.strip())}")
 
 
 def java_text(data: bytes) -> str:
@@ -202,7 +202,7 @@ def json_object(text: str, malformed: Told) -> Iterator[Said]:
         malformed(len(text[:at].encode()), f"not JSON: {error}")
         return
     if not isinstance(found, dict):
-        malformed(0, f"not a JSON object: {text.strip()[:60]!r}")
+        malformed(0, f"not a JSON object: {quoted(text.strip())}")
         return
     yield from ((0, name, value) for name, value in found.items())
 

@@ -16,6 +16,7 @@ from kfmt_cli.broker.start.outcome import CRASH
 from kfmt_cli.broker.start.ranges import size_of_ranges
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.times import time_text, until_words
+from kfmt_cli.errors import ExitCode
 from kfmt_cli.findings.finding import SEVERITIES
 from kfmt_cli.render.report import sheets
 from kfmt_cli.render.report.charts import specs
@@ -233,6 +234,8 @@ def _lost(data: PageData, lines: list[tuple[str, str]]) -> PageAnswer:
         return PageAnswer(question, "The broker would not start", "error", lines, "#start")
     if any(row["becomes"] for row in nexts):
         said.append("not all partitions will be served")
+    if not said and data.exit_code is ExitCode.UNREADABLE:
+        return PageAnswer(question, "No start prediction", "warning", lines, "#start")
     verdict = ", ".join(said) or "Nothing is lost at the next start"
     return PageAnswer(question, verdict, "error" if said else "good", lines, "#start")
 

@@ -302,7 +302,7 @@ def _freed(found: Figures, data: PageData) -> None:
     goes: dict[int, int] = defaultdict(int)
     for row in rows:
         at = made_at if row["deletable"] else row["deletable_at"]
-        if at is not None and at < YEAR_10000:
+        if at is not None and at < YEAR_10000 and not row["odd"]:
             goes[max(int(at), made_at)] += row["bytes"]
     if not goes:
         return

@@ -274,7 +274,7 @@ def retention(data: PageData) -> Sheet | None:
         of["logs"] += 1
         if row["deletable"]:
             of["now"] += row["bytes"]
-        elif row["deletable_at"] is not None:
+        elif row["deletable_at"] is not None and not row["odd"]:
             of["later"] += row["bytes"]
             of["next"] = min(row["deletable_at"], of["next"] or row["deletable_at"])
         else:

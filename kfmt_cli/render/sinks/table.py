@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.finding_groups import FindingGroups
 from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
-from kfmt_cli.render.style import after, grouped, safe
+from kfmt_cli.render.style import after, fitted, grouped, safe
 from kfmt_cli.render.tables.results import ResultTable
 from kfmt_cli.rows.result import Result, ResultType, Summary
 
@@ -86,4 +86,4 @@ class TableSink(Sink):
 
     def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
         del type_, row
-        self.put("".join(lines))
+        self.put(fitted("".join(lines), None if self.look.wide else self.out.width))

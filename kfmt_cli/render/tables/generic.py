@@ -76,12 +76,13 @@ def _writer(shown: Column):  # type: ignore[no-untyped-def]
             _or_none(builder)
 
     def _or_none(builder: TemplateBuilder) -> None:
-        if shown.unit != MILLISECONDS:
+        none = -1 if shown.unit == MILLISECONDS else shown.none
+        if none is None:
             value(builder)
             return
-        with builder.when(shown.at, -1):
+        with builder.when(shown.at, none):
             builder.literal("–")
-        with builder.unless(shown.at, -1):
+        with builder.unless(shown.at, none):
             value(builder)
 
     return write

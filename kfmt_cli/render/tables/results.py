@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from kfmt_cli.errors import ExitCode
-from kfmt_cli.render.style import Theme, count, grouped, hidden_words
+from kfmt_cli.render.style import Theme, count, fitted, grouped, hidden_words
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 from kfmt_cli.rows.result import Result, ResultType, Summary
 
@@ -56,9 +56,9 @@ class ResultTable:
             yield theme.paint("dim", words) + "\n"
         if summary.passed_over:
             kinds = ", ".join(_kind_words(*item) for item in sorted(summary.passed_over.items()))
-            yield theme.paint("dim", f"not checked: {kinds}") + "\n"
+            yield fitted(theme.paint("dim", f"not checked: {kinds}") + "\n", room)
         if summary.files or shown:
-            yield self._last_line(summary, theme)
+            yield fitted(self._last_line(summary, theme), room)
 
     def _last_line(self, summary: Summary, theme: Theme) -> str:
         total = summary.totals

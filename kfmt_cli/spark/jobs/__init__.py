@@ -73,7 +73,7 @@ _EXPORT = (
         is_list=True,
     ),
     JobOption("--producer-id", "Only records from this producer id.", type=int),
-    JobOption("--last", "Only the last N records of each partition.", type=int),
+    JobOption("--last", "Only the last N of these records in each partition.", type=int),
     JobOption(
         "--isolation",
         "read_committed: skip aborted transactions, and stop at the first open one.",

@@ -1,0 +1,47 @@
+"""check: what a broker marked as deleted and has not removed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kfmt_cli.commands.check.checked_directory import CheckedDirectory
+from kfmt_cli.disk.kinds.kind import DELETED
+from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.names import mark_of
+from kfmt_cli.disk.tree import Folder
+from kfmt_cli.errors import InputError
+from kfmt_cli.log.open_log import open_log
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """Deleted records of a partition that are still on the disk."""
+
+    report: CheckedDirectory
+    records: int
+    is_topic: bool
+    """Whether the whole directory is marked, not only segments in it."""
+
+
+def deleted_in(reports: Sequence[CheckedDirectory]) -> Iterator[Deleted]:
+    """The partitions with records in directories marked -delete or logs named .deleted."""
+    for report in reports:
+        if report.folder is None:
+            continue
+        is_topic = mark_of(Path(report.folder.path).resolve().name) == "delete"
+        records = _records(report.folder) + (report.records if is_topic else 0)
+        if records:
+            yield Deleted(report, records, is_topic)
+
+
+def _records(folder: Folder) -> int:
+    """The number of records in a directory's deleted logs, by their batch headers."""
+    n_records = 0
+    for name in folder.readable:
+        if name.endswith(f"{LOG.suffix}{DELETED}"):
+            with suppress(InputError), open_log(folder.input(name), read_ahead=False) as log:
+                n_records += sum(int(block.batches.records_count.sum()) for block in log.blocks)
+    return n_records

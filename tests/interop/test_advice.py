@@ -1,0 +1,37 @@
+"""No step that `kfmt check` advises takes anything from consumers: each is carried out."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.combined_cases import Combined, combined
+from tests.support.start_cases import cases
+from tools import kafka
+from tools.advised import Advised, compare
+
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing())),
+]
+LONG = pytest.mark.fuzz
+SEEDS = [(3, 5), pytest.param(2, 60, marks=LONG), pytest.param(7, 60, marks=LONG)]
+
+
+def words(wrong: list[tuple[Advised, list[str]]]) -> str:
+    return "\n".join(f"{its.case.what} {its.start.name}: {found}" for its, found in wrong)
+
+
+@pytest.mark.parametrize(("seed", "count"), SEEDS)
+def test_no_step_for_combined_damages_harms(seed: int, count: int) -> None:
+    assert words(compare(list(combined(seed, count)))) == ""
+
+
+@pytest.mark.fuzz
+def test_no_step_for_a_single_damage_harms() -> None:
+    every = [
+        Combined(f"{case.of}: {case.what}", case.files, case.log_end, 0, case.kinds)
+        for case in cases()
+        if not case.beside
+    ]
+    assert len(every) > 40
+    assert words(compare(every)) == ""
