@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -18,13 +18,22 @@ from kfmt_cli.render.start_lines import (
 from kfmt_cli.render.style import PLAIN
 
 
+class Step(NamedTuple):
+    """A step, and what its partitions share."""
+
+    command: str
+    price: str
+    joint: str = ""
+    joint_price: str = ""
+
+
 def start(file: str = "t-0", after: str = CRASH, **more: Any) -> Start:
     return Start(file, after, log_end_offset=7, **more)
 
 
 @pytest.mark.parametrize(("n", "more"), [(1, 0), (10, 0), (11, 1), (25, 15)])
 def test_ten_next_steps_are_listed_and_the_others_counted(n: int, more: int) -> None:
-    steps = [(f"do {i}", "", f"takes {i} s") for i in range(n)]
+    steps = [Step(f"do {i}", f"takes {i} s") for i in range(n)]
     head, *lines = step_lines(steps, PLAIN)
     assert head == "next steps"
     assert lines[:10] == [f"  do {i}   takes {i} s" for i in range(min(n, 10))]
@@ -34,17 +43,21 @@ def test_ten_next_steps_are_listed_and_the_others_counted(n: int, more: int) -> 
 
 
 def test_a_step_that_partitions_share_is_said_once() -> None:
-    shared = [(f"salvage t-{i}", "salvage all", "copies") for i in range(3)]
-    alone = [("rebuild t-9", "rebuild all", "fast"), ("look", "", "nothing")]
-    _, *lines = step_lines([*shared, *alone], PLAIN)
-    assert [line.split("   ")[0].strip() for line in lines] == [
-        "salvage all",
-        "rebuild t-9",
-        "look",
+    shared = [Step(f"salvage t-{i}", "copies", "salvage all", "copies all") for i in range(3)]
+    alone = [Step("rebuild t-9", "fast", "rebuild all", "slow"), Step("look", "nothing")]
+    assert list(step_lines([*shared, *alone], PLAIN)) == [
+        *("next steps", "  salvage all   copies all", "  rebuild t-9   fast", "  look   nothing")
     ]
-    assert "these 3 partitions" in lines[0]
-    assert lines[1:] == ["  rebuild t-9   fast", "  look   nothing"]
     assert list(step_lines([], PLAIN)) == []
+
+
+def test_the_price_of_a_step_stands_below_it_where_the_line_is_too_long() -> None:
+    steps = [Step("look", "a price of some words")]
+    (whole,) = list(step_lines(steps, PLAIN, 30))[1:]
+    assert whole == "  look   a price of some words"
+    for width in (29, 27):
+        (parted,) = list(step_lines(steps, PLAIN, width))[1:]
+        assert parted == "  look\n      a price of some words"
 
 
 @pytest.mark.parametrize(
