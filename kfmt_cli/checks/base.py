@@ -31,6 +31,7 @@ class Scope(enum.Enum):
     HISTORY = "producers, transactions and leader epochs"
     OFFSETS = "offsets that should be in the partition"
     CHECKPOINTS = "the checkpoints of a log directory"
+    BROKERS = "the owner of log directories and their replicas"
     STARTS = "what a broker start would do"
 
 

@@ -45,6 +45,12 @@ from kfmt_cli.cli.options import (
     help="With --in-place: also write .txnindex and .snapshot files (DST always gets them).",
 )
 @click.option(
+    "--as-started",
+    is_flag=True,
+    help="With DST: write what a start after a crash leaves, which truncates a damaged log and "
+    "deletes the segments after it. [default: the indexes of all segments as they are]",
+)
+@click.option(
     "--force",
     is_flag=True,
     help="Replace existing files in DST. With --in-place: proceed even if a broker holds the log "
@@ -57,16 +63,17 @@ def rebuild_index(
     index_interval_bytes: int | None,
     producer_id_expiration_ms: int | None,
     all_files: bool,
+    as_started: bool,
     force: bool,
     common: Common,
 ) -> int:
     """Write the .index, .timeindex, .txnindex and .snapshot files that broker recovery would write.
 
-    The files are byte-identical to the broker's. LOG is a log, a partition directory or a log
-    directory. DST is a directory; several partitions get one subdirectory each. Recovery truncates
-    a damaged log, so its indexes end at the damage. Use --in-place only with the broker stopped: it
-    refuses a log directory whose .lock is held, a log that is growing, and a damaged log, because
-    the existing index may reach beyond the damage.
+    The files are byte-identical to those of a broker that finds only the logs and recovers each.
+    LOG is a log, a partition directory or a log directory. DST is a directory; several partitions
+    get one subdirectory each. Recovery truncates a damaged log, so its indexes end at the damage.
+    Stop the broker before --in-place: it refuses a log directory whose .lock is held, a
+    log that is growing, and a damaged log, because the existing index may reach beyond the damage.
 
     \b
     Examples:
@@ -81,13 +88,15 @@ def rebuild_index(
         raise UsageError("give LOG... and a DST directory, or use --in-place")
     if in_place and any(as_given(path) != path for path in paths):
         raise UsageError("--in-place: files at a URL or in an archive cannot be changed")
+    if in_place and as_started:
+        raise UsageError("--as-started writes to DST: the logs would have to change, too")
     run = common.run(REBUILT, writes=True)
     if producer_id_expiration_ms is None and not in_place:
         producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS
     expired_before = None
     if producer_id_expiration_ms is not None:
         expired_before = int(time.time() * 1000) - producer_id_expiration_ms
-    task = Rebuild(run, index_interval_bytes, force, all_files, expired_before)
+    task = Rebuild(run, index_interval_bytes, force, all_files, expired_before, as_started)
     if in_place:
         task.rebuild(paths, None)
     else:

@@ -11,6 +11,7 @@ from kfmt_cli.commands.run import Progress, Run, told
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import SWAP, Input
 from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.names import offset_of_name
 from kfmt_cli.disk.targets import targets
 from kfmt_cli.disk.tree import classify, size_of
 from kfmt_cli.errors import InputError, UsageError
@@ -26,6 +27,13 @@ INDEXES = (OFFSET_INDEX.suffix, TIME_INDEX.suffix)
 REBUILT = ResultType(("bytes", "batches", "entries"), {"entries": 9, "batches": 9, "bytes": 14})
 
 
+_AS_STARTED = "damaged: these are the files that a start after a crash would leave"
+_AS_THEY_ARE = (
+    "damaged: these are the indexes of all segments up to their damage; --as-started writes what a "
+    "start after a crash would leave"
+)
+
+
 @dataclass(slots=True)
 class Rebuild:
     """One call of `rebuild-index`."""
@@ -37,7 +45,10 @@ class Rebuild:
     all_files: bool
     expired_before: int | None = None
     """Expire producers that wrote nothing after this time in milliseconds."""
+    as_started: bool = False
+    """Write what a start after a crash leaves."""
     _whole: set[Path] = field(default_factory=set)
+    _is_damaged: bool = False
 
     def rebuild(self, paths: tuple[str, ...], to: str | None) -> None:
         """Rebuild under the directory `to`; next to the logs if None."""
@@ -55,7 +66,12 @@ class Rebuild:
                     for folder, group in partitions:
                         for done in self._rebuilt(group, progress):
                             self._below(staging, folder, done)
+                    if not any(staging.folder.iterdir()):
+                        staging.refuse()
         self.run.end()
+        if self._is_damaged:
+            self.run.sink.remark(_AS_STARTED if self.as_started else _AS_THEY_ARE)
+            self.run.sink.flush()
 
     def _is_beside(self, to: str, partitions: list[tuple[str, list[Input]]]) -> bool:
         """Whether DST contains the logs and files may be replaced; then sets all_files."""
@@ -94,22 +110,31 @@ class Rebuild:
             interval = self.interval
             if interval is None:
                 interval = interval_of(Path(logs[0].path).parent)
-            how = How(interval, self.expired_before, is_damage_cut=True)
+            how = How(interval, self.expired_before, is_damage_cut=True, as_started=self.as_started)
             for done in rebuild(logs, how, progress.advance, swaps=self._swaps(logs)):
                 numbers = {"bytes": done.size, "batches": done.batches, "entries": done.entries}
                 result = Result(REBUILT, done.log.name, done.log.kind.name, numbers)
                 result.take(done.findings)
+                self._is_damaged |= not done.is_kept
                 yield done
                 self.run.all(told(result))
         except InputError as error:
             self.run.complain(str(error))
 
     def _swaps(self, logs: list[Input]) -> list[Input]:
-        """Completed .swap files of a partition whose directory was given."""
+        """Completed .swap files of a partition whose directory was given, and the logs that a
+        broker would rename."""
         folder = Path(logs[0].path).parent
         if folder not in self._whole:
             return []
-        return [classify(str(path), path.name) for path in sorted(folder.glob(f"*{SWAP}"))]
+        others = [
+            path
+            for path in sorted(folder.glob(f"*{LOG.suffix}"))
+            if classify(str(path), path.name).base_offset is None
+            and offset_of_name(path.name) is not None
+        ]
+        found = [*sorted(folder.glob(f"*{SWAP}")), *others]
+        return [classify(str(path), path.name) for path in found]
 
     @staticmethod
     def _below(staging: Staging, folder: str, done: Rebuilt) -> None:

@@ -69,6 +69,14 @@ LEADER_EPOCH_CONTRADICTED = code(
     "The leader epoch in a batch contradicts leader-epoch-checkpoint.",
     "A follower that asks for the end offset of this epoch gets a wrong answer.",
 )
+DELETED_RECORDS_BACK = code(
+    "deleted-records-back",
+    _warning,
+    "Records below the first leader epoch: they had been deleted, and are served again.",
+    "A broker that is killed may forget a DeleteRecords request of its last minute, because the "
+    "log start offset was not in its checkpoint yet. If they must stay deleted, send the request "
+    "again after the start.",
+)
 SNAPSHOT_CONTRADICTED = code(
     "snapshot-contradicted",
     _warning,
@@ -113,6 +121,22 @@ LEFT_OVER = code(
     "No action needed.",
     after_crash="The broker deletes it.",
     after_clean_shutdown="The broker deletes it.",
+)
+OWNER_CONTRADICTED = code(
+    "owner-contradicted",
+    _error,
+    "meta.properties names another broker than the metadata log.",
+    "Disks of two brokers may be mixed up: compare node.id and directory.id of each broker's "
+    "meta.properties, and start each broker on its own disks. The partitions that this broker "
+    "would rename to -stray are a consequence.",
+)
+REPLICA_MISSING = code(
+    "replica-missing",
+    _error,
+    "The metadata log gives this log directory a replica that has no directory here.",
+    "Restore the directory before the broker starts. The broker creates an empty log in its place; "
+    "if that becomes the leader, the other replicas are truncated to its end and lose their "
+    "records.",
 )
 PARTITION_TWICE = code(
     "partition-twice",

@@ -245,6 +245,14 @@ TRANSACTION_INDEX_ENTRY_MISSING = code(
     after_crash=REBUILT + NO_WRONG_RECORD,
     after_clean_shutdown=TAKEN + " read_committed consumers receive aborted records.",
 )
+TRANSACTION_INDEX_MISLEADING = code(
+    "transaction-index-misleading",
+    _error,
+    "An entry's first offset or last stable offset is too high for its transaction.",
+    REBUILD_ABORTS,
+    after_crash=REBUILT + NO_WRONG_RECORD,
+    after_clean_shutdown=TAKEN + " read_committed consumers receive aborted records.",
+)
 TRANSACTION_INDEX_MISSING = code(
     "transaction-index-missing",
     _error,

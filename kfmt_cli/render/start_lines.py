@@ -9,7 +9,7 @@ from typing import Protocol
 
 from kfmt_cli.broker.start.brokers import Next
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
-from kfmt_cli.broker.start.ranges import Ranges, size_of_ranges
+from kfmt_cli.broker.start.ranges import Ranges, size_of_ranges, without
 from kfmt_cli.render.style import Theme, count, fitted, grouped, safe
 
 _BECOMES = {
@@ -81,10 +81,17 @@ def next_start_lines(
     nexts: Sequence[Next], starts: Sequence[Start], theme: Theme, unread: int = 0
 ) -> Iterator[str]:
     """Whether the broker starts, and what prevents it. unread: inputs that could not be read."""
-    failing = [start for start in starts if start.fails]
+    failing = [start for start in starts if start.fails and not start.is_consequence]
     yield from _start_lines(failing[:MOST_LINES], theme)
     if len(failing) > MOST_LINES:
-        yield f"… and {count(len(failing) - MOST_LINES, 'more failing start')}; --json lists all"
+        more = len({start.file for start in failing[MOST_LINES:]})
+        words = count(more, "more partition or file", "more partitions and files")
+        yield f"… and {words}; --json lists all"
+    set_aside = {start.file for start in starts if start.is_consequence}
+    if set_aside:
+        number = len(set_aside)
+        words = count(number, "partition is not served", "partitions are not served")
+        yield theme.paint("bad", f"{words}, as this is another broker's log directory")
     directories: dict[str, list[str]] = {}
     for following in nexts:
         directories.setdefault(next_start_words(following, unread), []).append(following.file)
@@ -162,8 +169,14 @@ def _changes(start: Start) -> list[str]:
         words += [f"{safe(_last(path))} is deleted" for path in start.deleted]
     if start.lost:
         words.append(f"offsets {_ranges(start.lost)} are lost")
-    if start.unreachable:
-        words.append(f"offsets {_ranges(start.unreachable)} are unreachable for consumers")
+    never = without(start.unreachable, start.passing)
+    if never:
+        words.append(f"offsets {_ranges(never)} are unreachable for consumers")
+    if start.passing:
+        words.append(
+            f"offsets {_ranges(start.passing)} are delivered only to consumers that come from "
+            "lower offsets"
+        )
     return words
 
 

@@ -56,6 +56,9 @@ class How:
     """Producers with no write after this time in ms are expired; None expires none."""
     is_damage_cut: bool = False
     """Whether to predict the whole broker start if a log would not be kept as it is."""
+    as_started: bool = False
+    """Whether to write what a start after a crash leaves, with the files that are there now;
+    otherwise that of a broker that finds no indexes."""
 
 
 def rebuild(
@@ -73,7 +76,7 @@ def rebuild(
     interrupted segment replacement, which a broker applies first. gaps: receives the batches kept.
     """
     producers = Producers(known=from_nothing)
-    exact: _Exact | None = None
+    exact = _Exact(logs, swaps, how) if how.as_started and logs else None
     for i, log in enumerate(logs):
         base = log.base_offset
         if base is None:
@@ -101,7 +104,7 @@ def rebuild(
             exact.put(done, 0 if i == 0 else base, after)
             done.files.update(before)
         elif exact is not None:
-            exact.put(done, base, after)
+            exact.put(done, 0 if i == 0 and how.as_started else base, after)
         elif after not in (None, producers.end):
             # A broker keeps the snapshots at base offsets of segments, and the last one.
             done.files.pop(_snapshot_name(producers), None)
@@ -118,12 +121,13 @@ class _Exact:
         if snapshot.exists():
             given.add(snapshot.name)
         below = logs[0].name.removesuffix(first.name).rstrip("/") or "."
+        if how.as_started:
+            given.update(path.name for path in first.parent.iterdir() if path.is_file())
         folder = Folder(str(first.parent), below, (), tuple(sorted(given)))
         try:
             self._left, self._snapshots = recovered(folder, how.interval, how.expired_before)
         except StartFailed as error:
-            words = f"a broker would not start on these logs: {error}"
-            raise InputError(f"{logs[0].name}: {words}") from error
+            raise InputError(f"a broker would not start on these logs: {error}") from error
 
     def put(self, done: Rebuilt, first: int, end: int | None) -> None:
         """Set a log's files to those of the remaining segments from one offset up to another."""

@@ -10,11 +10,11 @@ import pytest
 
 from kfmt_cli.errors import UsageError
 from kfmt_cli.writing.in_use import check_unused
-from tests.support.combined_cases import combined
+from tests.support.combined_cases import Combined, combined
 from tests.support.samples import ORDERS, TXN, kfmt
 from tests.writing.test_rebuild_index import NEVER, copied, overlapping
 from tools import broker, kafka
-from tools.judge import Loading, judge
+from tools.judge import Judged, Loading, judge
 
 pytestmark = [
     pytest.mark.interop,
@@ -138,7 +138,7 @@ WRITTEN = (".index", ".timeindex", ".txnindex", ".snapshot")
 def test_damaged_logs_are_rebuilt_as_kafka_rebuilds_them(is_now: bool, tmp_path: Path) -> None:
     """Logs with two and three damages, without indexes: what Kafka's own UnifiedLog writes."""
     loads = []
-    for case in combined(1, 60):
+    for case in filter(has_log, combined(1, 60)):
         logs = {
             name: data for name, data in case.files.items() if name.endswith((".log", *SWAPPED))
         }
@@ -152,7 +152,43 @@ def test_damaged_logs_are_rebuilt_as_kafka_rebuilds_them(is_now: bool, tmp_path:
         for name, data in given.files.items():
             (partition / name).write_bytes(data)
         assert kfmt("rebuild-index", partition, out, *(() if is_now else NEVER)).code in (0, 1)
-        theirs = {name: its for name, its in judged.contents.items() if name.endswith(WRITTEN)}
-        assert {path.name: path.read_bytes() for path in out.iterdir()} == theirs, given
+        assert {path.name: path.read_bytes() for path in out.iterdir()} == written(judged), given
         compared += 1
     assert compared > 40
+
+
+def has_log(case: Combined) -> bool:
+    """Whether kfmt finds a log by its name, not only one that a broker would rename."""
+    return any(len(name) == 24 and name.endswith(".log") for name in case.files)
+
+
+def written(judged: Judged) -> dict[str, bytes]:
+    """What Kafka's code wrote; an empty transaction index says the same as none."""
+    return {
+        name: content
+        for name, content in judged.contents.items()
+        if name.endswith(WRITTEN) and (content or not name.endswith(".txnindex"))
+    }
+
+
+def test_what_a_start_leaves_is_written_as_kafka_writes_it(tmp_path: Path) -> None:
+    """Damaged partitions with their indexes and snapshots, after a crash."""
+    loads = [
+        Loading(dict(case.files), is_clean=False, is_closed=True, log_start=case.log_start)
+        for case in combined(4, 40)
+        if not case.log_start and has_log(case)
+    ]
+    compared = 0
+    for i, (given, judged) in enumerate(zip(loads, judge(loads), strict=True)):
+        partition, out = tmp_path / str(i) / "given-0", tmp_path / str(i) / "out"
+        partition.mkdir(parents=True)
+        for name, data in given.files.items():
+            (partition / name).write_bytes(data)
+        done = kfmt("rebuild-index", partition, out, "--as-started", *NEVER)
+        assert done.code in ((0, 1) if judged.starts else (3,)), done.err
+        if judged.starts:
+            assert {path.name: path.read_bytes() for path in out.iterdir()} == written(judged)
+            compared += 1
+        else:
+            assert not out.exists()
+    assert compared > 25

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tests.support.broken_partitions import Broken, name
 from tools.observe import COMMITTED, Became, Files, Outcome
 
-SEEKS = (0, 245, 345, 365, 475, 500, 1450)
+SEEKS = (0, 245, 337, 345, 365, 475, 500, 1450)
 """Offsets of orders-0 that a read is begun at."""
 
 

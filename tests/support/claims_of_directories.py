@@ -67,6 +67,13 @@ DIRECTORY_CLAIMS = [
         (taken(ABORTS), ABORTED_GIVEN),
     ),
     Claim(
+        "transaction-index-misleading",
+        "",
+        lambda: aborts(lambda row: [(*row[0][:4], 10**6), *row[1:]]),
+        _aborts,
+        (taken(ABORTS), ABORTED_GIVEN),
+    ),
+    Claim(
         "transaction-index-trailing-bytes",
         "",
         lambda: bytes_of(name(0, ABORTS), lambda data: data + b"abc", TXN),
@@ -81,6 +88,13 @@ DIRECTORY_CLAIMS = [
         _aborts_taken,
     ),
     Claim(
+        "transaction-index-version",
+        "256",
+        lambda: aborts(lambda row: [*row[:5], (256, *row[5][1:]), *row[6:]]),
+        (DOWN,),
+        (DOWN,),
+    ),
+    Claim(
         "transaction-index-entries-not-increasing",
         "",
         lambda: aborts(swapped),
@@ -90,9 +104,9 @@ DIRECTORY_CLAIMS = [
     Claim(
         "transaction-index-not-a-marker",
         "",
-        lambda: aborts(lambda row: [*row[:5], (*row[5][:3], row[5][3] - 3, row[5][4]), *row[6:]]),
+        lambda: aborts(lambda row: [*row[:5], (0, 999, *row[5][2:]), *row[6:]]),
         _aborts,
-        _aborts_taken,
+        (taken(ABORTS), ABORTED_GIVEN),
     ),
     Claim(
         "snapshot-crc-mismatch",

@@ -38,11 +38,18 @@ from tests.support.claim_facts import (
 OFFSETS, TIMES = ".index", ".timeindex"
 HOUR = {"retention.ms": "3600000"}
 _offsets, _times = (rebuilt(OFFSETS),), (rebuilt(TIMES),)
+_misses = (taken(OFFSETS), SEEKS_MISS)
 _no_reads = (taken(OFFSETS), NO_ERROR)
 _no_lookups = (taken(TIMES), LOOKUPS_RIGHT)
 
 INDEX_CLAIMS = [
-    Claim("index-entries-not-increasing", "", lambda: index(OFFSETS, swapped), _offsets, _no_reads),
+    Claim(
+        "index-entries-not-increasing",
+        "",
+        lambda: index(OFFSETS, lambda row: [*row[:5], (100, row[5][1]), *row[6:]]),
+        _offsets,
+        _misses,
+    ),
     Claim(
         "index-position-out-of-log",
         "",
@@ -63,14 +70,14 @@ INDEX_CLAIMS = [
         "",
         lambda: index(OFFSETS, lambda row: [*row[:3], (95, row[4][1]), *row[5:]]),
         _offsets,
-        _no_reads,
+        _misses,
     ),
     Claim(
         "index-offset-out-of-segment",
         "",
-        lambda: index(OFFSETS, entry(-1, 1000)),
+        lambda: index(OFFSETS, lambda row: [*row[:5], (-5, row[5][1]), *row[6:]]),
         _offsets,
-        _no_reads,
+        _misses,
     ),
     Claim(
         "index-trailing-bytes",

@@ -258,6 +258,11 @@ MORE = [
         "a negative epoch in leader-epoch-checkpoint",
         _inside("leader-epoch-checkpoint", b"0\n1\n-1 0\n"),
     ),
+    Damage(
+        "deleted-records-back",
+        "epochs from offset 500 on",
+        _inside("leader-epoch-checkpoint", b"0\n1\n0 500\n"),
+    ),
     Damage("partition-set-aside", "another topic id in partition.metadata", _set_aside),
     Damage("offsets-lost", "an index without its log", _of(_without_log)),
     Damage("partition-twice", "one partition in two log directories", _twice),

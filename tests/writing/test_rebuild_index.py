@@ -290,7 +290,7 @@ def test_logs_that_no_broker_starts_on_get_no_indexes(tmp_path: Path) -> None:
     shutil.copy(ORDERS, renamed)
     done = kfmt("rebuild-index", broker, out)
     assert done.code == 3
-    assert f"{renamed}: a broker would not start on these logs: " in done.err
+    assert f"a broker would not start on these logs: {renamed}: " in done.err
     assert "a batch has offsets below the segment's base offset" in done.err
     assert [path.name for path in out.iterdir()] == ["txn-0"]
     renamed.with_suffix(".index").write_bytes(b"\0\0\0\1\0\0\0\1")

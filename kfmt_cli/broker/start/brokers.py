@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from kfmt_cli.broker.start.directory import BOOTSTRAP, METADATA_LOG, LogDirectory
@@ -54,6 +55,16 @@ class Next:
     """The kind of start that follows a failed one."""
 
 
+@dataclass(frozen=True, slots=True)
+class OtherOwner:
+    """The broker that a log directory belongs to, instead of the one in its meta.properties."""
+
+    directory: LogDirectory
+    node: int
+    by_id: bool
+    """The metadata log gives the directory.id to that broker; else every partition in it."""
+
+
 class Broker:
     """The log directories of one broker; the one with the metadata log comes first.
 
@@ -65,6 +76,7 @@ class Broker:
         self.directories = directories
         self.metadata_ends: dict[str, int] = {}
         self.metadata_fails = False
+        self._replicas: Mapping[str, list[Replica]] = {}
         self._offline: dict[tuple[str, str], str] = {}
         self._images: dict[int | None, Image | None] = {}
 
@@ -123,6 +135,7 @@ class Broker:
         Returns the starts of files that stop the broker. replicas: by log directory.
         """
         found: list[Start] = []
+        self._replicas = replicas
         for after in (CRASH, CLEAN):
             early = [Start(file, after, reason) for file, reason in self.early()]
             found += early
@@ -182,10 +195,13 @@ class Broker:
             _become(replica, start, STRAY, "partition.metadata is missing")
         elif image is not None and not image.has(topic_id, place[1], self._node):
             _become(replica, start, STRAY, _why_stray(image, place[0], topic_id))
+            is_known = image.ids.get(place[0]) == topic_id
+            start.is_consequence = is_known and self.other_owner is not None
         else:
             words = self._why_unserved(directory, image, place, topic_id)
             if words is not None:
                 _become(replica, start, UNSERVED, words)
+                start.is_consequence = self.other_owner is not None
 
     def _why_unserved(
         self, directory: LogDirectory, image: Image | None, place: tuple[str, int], topic_id: bytes
@@ -203,6 +219,41 @@ class Broker:
             return "meta.properties has no directory.id, so the broker generates a new one"
         words = f"the metadata log assigns it to the log directory with id {assigned}"
         return f"{words}, which this broker does not have"
+
+    @cached_property
+    def other_owner(self) -> OtherOwner | None:
+        """The owner of a log directory, by the metadata log, if meta.properties names another."""
+        image, node = self._image(CRASH), self._node
+        if image is None or node is None:
+            return None
+        owners = {
+            directory: broker
+            for replica in image.partitions.values()
+            for broker, directory in zip(replica.brokers, replica.directories, strict=False)
+            if not _is_reserved(directory)
+        }
+        for directory in self.directories:
+            owner = owners.get(_id_of(directory) or "", node)
+            if owner != node:
+                return OtherOwner(directory, owner, by_id=True)
+            names = (replica.name for replica in self._replicas.get(directory.path, ()))
+            places = {place for name in names if (place := parsed_place(name)) is not None}
+            known = [
+                set(image.partitions[place].brokers) for place in places & set(image.partitions)
+            ]
+            others = set.intersection(*known) if known else set()
+            if len(others) == 1 and node not in others:
+                return OtherOwner(directory, others.pop(), by_id=False)
+        return None
+
+    def assigned(self, directory: LogDirectory) -> list[tuple[str, int]]:
+        """The partitions whose replica the metadata log gives to a log directory, and that have
+        other replicas, too."""
+        image, id_ = self._image(CRASH), _id_of(directory)
+        if image is None or id_ is None:
+            return []
+        places = sorted(p for p, its in image.partitions.items() if len(its.brokers) > 1)
+        return [place for place in places if image.directory_of(*place, self._node) == id_]
 
     def knows_other(self, directory: LogDirectory) -> bool:
         """Whether a directory belongs to another broker of the same cluster."""
@@ -342,8 +393,10 @@ def group(directories: Iterable[LogDirectory], together: frozenset[str]) -> list
     for directory in every:
         if directory.has_metadata:
             of = next((group for group in groups if _same(group.directories[0], directory)), None)
-            # A directory with the same id is a copy.
-            if of is None or _id_of(of.directories[0]) == _id_of(directory):
+            # A directory with the same id is a copy, a broker of its own unless both are given.
+            is_copy = of is not None and _id_of(of.directories[0]) == _id_of(directory)
+            are_given = of is not None and {of.directories[0].path, directory.path} <= together
+            if of is None or (is_copy and not are_given):
                 groups.append(Broker([directory]))
             else:
                 of.directories.append(directory)

@@ -141,6 +141,9 @@ def contradictions(directories: list[IdentifiedDirectory]) -> list[tuple[str, st
             trouble = f"{directory.name}: meta.properties has no node.id"
         elif trouble is None and identity.cluster_id is None:
             trouble = f"{directory.name}: meta.properties has no cluster.id"
+        elif trouble is None and identity.directory_id in ids:
+            other = ids[identity.directory_id or ""]
+            trouble = f"{directory.name}: directory.id duplicates that of {other}"
         elif trouble is None and directory is not first and directory.has_metadata:
             trouble = (
                 f"{directory.name}: contains a metadata log, but the metadata log is in "
@@ -150,10 +153,7 @@ def contradictions(directories: list[IdentifiedDirectory]) -> list[tuple[str, st
             troubles.append((directory.name, trouble))
             continue
         if identity.directory_id is not None:
-            other = ids.setdefault(identity.directory_id, directory.name)
-            if other != directory.name:
-                words = f"{directory.name}: directory.id duplicates that of {other}"
-                troubles.append((directory.name, words))
+            ids[identity.directory_id] = directory.name
         if directory is not first and first.identity is not None:
             for name in ("cluster_id", "node_id"):
                 mine, its = getattr(first.identity, name), getattr(identity, name)

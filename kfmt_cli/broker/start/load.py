@@ -312,6 +312,7 @@ class _Loader:
                     return None
                 except InvalidOffset:
                     cut = segment.empty()
+                    self._snapshots.emptied(segment)
                 if cut > 0:
                     for base in pending:
                         self._files.delete(f"{base:020}.log")

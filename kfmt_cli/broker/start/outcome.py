@@ -36,12 +36,16 @@ class Start:
     """None if the partition is served; else `STRAY`, `OFFLINE` or `UNSERVED`."""
     is_offline: bool = False
     """Whether the reason takes the log directory offline if there are several."""
+    is_consequence: bool = False
+    """Whether the reason is the owner of the log directory."""
     is_twice: bool = False
     """Whether the reason is another directory of the same partition."""
     lost: Ranges = field(default_factory=list)
     """Ranges of offsets lost."""
     unreachable: Ranges = field(default_factory=list)
-    """Ranges of offsets that are kept but unreachable."""
+    """Ranges of offsets that are kept but that no seek reaches."""
+    passing: Ranges = field(default_factory=list)
+    """Those of them that consumers receive if they come from lower offsets."""
     salvageable: Ranges = field(default_factory=list)
     """Those of both that are in undamaged batches."""
     in_damage: Ranges = field(default_factory=list)
@@ -152,11 +156,15 @@ def _fill(
         held[base] = ranges(segment.path, name, base)
         is_cut = segment.size < segment.given_size
         after += held[base].held(following.get(base), segment.size if is_cut else None)
-    reached = Reach(loaded.segments, loaded.log_end, plain, held, odd).of(loaded.log_start)
+    reach = Reach(loaded.segments, loaded.log_end, plain, held, odd)
+    reached = reach.of(loaded.log_start)
     wanted = [(max(a, found.log_start), b) for a, b in before]
     there = [(a, min(b, loaded.log_end - 1)) for a, b in after]
     start.lost = without(without(wanted, there), reached)
     start.unreachable = without(without(wanted, start.lost), reached)
+    if start.unreachable:
+        passing = reach.on_the_way(loaded.log_start)
+        start.passing = without(start.unreachable, without(start.unreachable, passing))
     hidden = [*start.lost, *start.unreachable]
     start.salvageable = without(hidden, without(hidden, undamaged))
     start.in_damage = without(reached, undamaged)

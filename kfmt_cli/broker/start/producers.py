@@ -106,6 +106,9 @@ class Snapshots:
         snapshot; None if there is no such transaction."""
         return min(self._ongoing | self._ended, default=None)
 
+    def emptied(self, segment: OpenSegment) -> None:
+        """Forget what was to be indexed of a segment that recovery has emptied."""
+
     def take(self) -> None:
         """Write a snapshot if the state has advanced."""
         if self._map_end > self._last:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -49,6 +50,16 @@ class Reach:
             found += self._given(i, [(low, high)])
         return merged(found)
 
+    def on_the_way(self, log_start: int) -> Ranges:
+        """The offsets that consumers receive together with lower ones, wherever a seek to them
+        leads: a segment that reaches into the next one is sent as a whole."""
+        found: Ranges = []
+        for segment, following in pairwise(self.segments):
+            low, high = max(segment.base, log_start), following.base - 1
+            if low <= high:
+                found += self._beyond(segment, low, high)
+        return merged(found)
+
     def _given(self, i: int, asked: Ranges) -> Iterator[Range]:
         """The offsets received by seeks that begin in a segment, from it or from later ones."""
         for segment in self.segments[i:]:
@@ -70,6 +81,18 @@ class Reach:
                 yield from found
                 unanswered += rest
             asked = unanswered
+
+    def _beyond(self, segment: OpenSegment, low: int, high: int) -> Ranges:
+        """The offsets above high that are sent with those of low..high, by a segment that reaches
+        into the next one."""
+        plain = self.plain.get(segment.base)
+        if plain is not None and plain[1] <= high:
+            return []
+        search = self._search(segment)
+        try:
+            return search.beyond(low, high) + search.beyond(high, high)
+        except StartFailed:  # it cannot be read
+            return []
 
     def _search(self, segment: OpenSegment) -> _ReachSearch:
         search = self._searches.get(segment.base)
@@ -152,6 +175,30 @@ class _ReachSearch:
                     break
                 at = self._answer(walk, row, at, last, found)
         return found, unanswered
+
+    def beyond(self, at: int, high: int) -> Ranges:
+        """The offsets above high that a seek receives with its first fetch."""
+        start = self._segment.lookup(at)
+        walk = self._walks.setdefault(start, _Walk(self._segment, start))
+        row = walk.find(at)
+        if row is None:
+            return []
+        end = self._end_of_fetch(walk.batches[row])
+        found: Ranges = []
+        following: StoredBatch | None = walk.batches[row]
+        low = max(at, high + 1)
+        while following is not None and following.end <= end:
+            given = self._of(following)
+            if given is None:
+                found.append((max(low, self._first(following)), following.last_offset))
+            else:
+                found += ((offset, offset) for offset in given.offsets if offset >= low)
+                if given.fault is not Fault.NONE:
+                    break
+            low = max(low, following.last_offset + 1)
+            row += 1
+            following = walk.at(row)
+        return found
 
     def _cuts(self, low: int, high: int) -> list[int]:
         """The seeks within low..high at which the index may return another byte than before.

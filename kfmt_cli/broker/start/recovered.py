@@ -109,6 +109,9 @@ class _States(Snapshots):
         super().begin_index()
         self._aborts: list[dict[str, int]] = []
 
+    def emptied(self, segment: OpenSegment) -> None:
+        self.aborted.pop(segment.base, None)
+
     def update(self, segment: OpenSegment, batch: StoredBatch, *, indexed: bool = False) -> None:
         super().update(segment, batch, indexed=indexed)
         if indexed:

@@ -217,6 +217,7 @@ class OpenSegment:
         cut = self.size - found.position
         self.size = found.position
         self._set_entries([])
+        self.times = []
         return cut
 
     def lookup(self, offset: int) -> int:

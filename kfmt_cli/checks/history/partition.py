@@ -31,7 +31,7 @@ class PartitionHistory(HistoryCheck):
         *(codes.SEQUENCE_GAP, codes.SEQUENCE_REPEATED, codes.PRODUCER_EPOCH_BACK),
         *(codes.MARKER_ALONE, codes.TRANSACTION_OPEN, codes.TRANSACTION_HANGING),
         *(codes.TRANSACTION_MIXED, codes.LEADER_EPOCH_BACK, codes.LEADER_EPOCH_CONTRADICTED),
-        codes.SNAPSHOT_CONTRADICTED,
+        *(codes.SNAPSHOT_CONTRADICTED, codes.DELETED_RECORDS_BACK),
     )
 
     def __init__(self, files: HistoryFiles) -> None:
@@ -46,6 +46,7 @@ class PartitionHistory(HistoryCheck):
         self._has_holes = False
         self._start: int | None = None
         self._newest = -1
+        self._is_deleted_told = False
 
     def take(self, history: History) -> Iterator[Finding]:
         """Add the next log; yields its findings."""
@@ -93,7 +94,11 @@ class PartitionHistory(HistoryCheck):
 
     def _leaders(self, history: History) -> Iterator[Finding]:
         """Compare leader epochs with each other and with the checkpoint."""
-        before = self._lasts.epochs[-1][0] if self._lasts and self._lasts.epochs else -1
+        before = -1
+        if self._lasts is not None and self._lasts.epochs:
+            # An overlap is told by itself: the later segment is an older copy.
+            overlaps = (history.start or 0) < (self._lasts.end or 0)
+            before = -1 if overlaps else self._lasts.epochs[-1][0]
         for epoch, offset in history.epochs:
             if epoch < before:
                 words = f"leader epoch {epoch} follows epoch {before}"
@@ -101,6 +106,9 @@ class PartitionHistory(HistoryCheck):
             before = epoch
             if self._epochs is None or offset < self._log_start:
                 continue  # a broker drops the epochs of deleted records
+            if self._starts and self._log_start <= offset < self._starts[0]:
+                yield from self._deleted(history.file, offset)
+                continue
             row = bisect_right(self._starts, offset) - 1
             known = self._epochs[row][0] if row >= 0 else None
             if known != epoch:
@@ -114,6 +122,19 @@ class PartitionHistory(HistoryCheck):
                     expected=known,
                     found=epoch,
                 )
+
+    def _deleted(self, file: str, offset: int) -> Iterator[Finding]:
+        """Report, once, records that are there although their epochs were dropped."""
+        if self._is_deleted_told:
+            return
+        self._is_deleted_told = True
+        words = f"the first leader epoch starts at offset {self._starts[0]}"
+        yield Finding(
+            *(file, codes.DELETED_RECORDS_BACK, None, words),
+            offset=offset,
+            expected=self._starts[0],
+            found=self._log_start,
+        )
 
     def _event(self, file: str, event: Event) -> Iterator[Finding]:
         producer = self._producers.of.get(event.producer_id, Producer())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from kfmt_cli.broker.start.brokers import Broker, Replica
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.outcome import Start
 from kfmt_cli.checks.base import Check, Scope
@@ -91,6 +92,16 @@ class CheckpointCheck(Check):
     ) -> Iterable[Finding]:
         """Findings about a log directory. proven: the end offsets up to which offsets are reported
         as lost."""
+        raise NotImplementedError
+
+
+class BrokerCheck(Check):
+    """A rule about the log directories of a broker."""
+
+    scope = Scope.BROKERS
+
+    def look(self, broker: Broker, replicas: Mapping[str, list[Replica]]) -> Iterable[Finding]:
+        """Findings about a broker. replicas: by log directory."""
         raise NotImplementedError
 
 

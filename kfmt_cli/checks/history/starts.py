@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from kfmt_cli.broker.start.outcome import STRAY, UNSERVED, Start
 from kfmt_cli.checks.history.scopes import StartCheck
@@ -16,9 +17,12 @@ class SetAside(StartCheck):
     codes = (codes.PARTITION_SET_ASIDE,)
 
     def look(self, start: Start, found: Iterable[Finding]) -> Iterator[Finding]:
-        is_said = any(finding.code is codes.PARTITION_SET_ASIDE for finding in found)
+        is_said = any(finding.code.name == codes.PARTITION_SET_ASIDE.name for finding in found)
         if start.becomes in (STRAY, UNSERVED) and start.loses and not is_said:
-            yield Finding(start.file, codes.PARTITION_SET_ASIDE, None, start.why)
+            code = codes.PARTITION_SET_ASIDE
+            if start.is_consequence:
+                code = replace(code, severity=Severity.NOTE, advice=None)
+            yield Finding(start.file, code, None, start.why)
 
 
 class FailingStarts(StartCheck):

@@ -91,7 +91,8 @@ class IndexChecker:
 
         offsets, times = table(OFFSET_INDEX), table(TIME_INDEX)
         with_offset = [table for table in (offsets, times) if table is not None]
-        facts = IndexFacts(offsets, with_offset, table(TRANSACTION_INDEX), self.limit)
+        base = None if segment.log is None else segment.log.base_offset
+        facts = IndexFacts(offsets, with_offset, table(TRANSACTION_INDEX), self.limit, base)
         return IndexReading(segment, rows, facts)
 
     def results(self, reading: IndexReading, log_size: int) -> Iterator[Result]:

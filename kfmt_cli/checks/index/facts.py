@@ -25,12 +25,20 @@ class IndexFacts:
     positions, offsets, markers: entries with a `log_position`, with an `offset` (and a
     `timestamp`), and with a `last_offset` and `producer_id`. After the last block, `at`, `holders`
     and `markers` have the facts about each of them. `aborted`: the aborted transactions (producer,
-    first offset, marker) that are completely in the segment.
+    first offset, marker) that are completely in the segment. `stable`: for each ABORT marker, by
+    producer and offset, the highest possible last stable offset. `begun_before`: the ABORT markers
+    of transactions that began in an earlier segment.
     """
 
     def __init__(
-        self, positions: Table | None, offsets: list[Table], markers: Table | None, limit: Limit
+        self,
+        positions: Table | None,
+        offsets: list[Table],
+        markers: Table | None,
+        limit: Limit,
+        base_offset: int | None,
     ) -> None:
+        self._base_offset = base_offset
         self.at = Table.empty(AT_BATCH, 0 if positions is None else len(positions))
         self.holders = [Table.empty(HOLDER, len(table)) for table in offsets]
         self.markers = Table.empty(MARKER, 0 if markers is None else len(markers))
@@ -50,6 +58,10 @@ class IndexFacts:
         self._limit = limit
         self._open: dict[int, int] = {}
         self.aborted: list[tuple[int, int, int]] = []
+        self.stable: dict[tuple[int, int], int] = {}
+        self.begun_before: set[tuple[int, int]] = set()
+        self.has_holes = False
+        """Whether a batch may have been removed or emptied by compaction."""
         self.end = 0
         self.last_offset = -1
         self.max_timestamp = NO_TIMESTAMP
@@ -75,6 +87,11 @@ class IndexFacts:
             if len(chosen):
                 self._take_holders(block, entries, chosen, holders, (last, times, earlier))
         self._take_markers(block)
+        expected = np.concatenate([[self.last_offset], batches.last_offset[:-1]]) + 1
+        is_there = (batches.base_offset == expected) & (batches.records_count > 0)
+        if self.last_offset < 0:
+            is_there[0] = batches.base_offset[0] == self._base_offset
+        self.has_holes |= not is_there.all()
         self.last_offset = int(last[-1])
         self.max_timestamp = int(earlier[-1])
         self.largest_batch = max(self.largest_batch, int(batches.size.max()))
@@ -202,7 +219,12 @@ class IndexFacts:
                 self._open.setdefault(producer, offset)
                 continue
             first = self._open.pop(producer, None)
-            if kind == ABORT and first is not None:
+            if kind != ABORT:
+                continue
+            self.stable[producer, offset] = min(self._open.values(), default=offset + 1)
+            if first is None:
+                self.begun_before.add((producer, offset))
+            else:
                 self.aborted.append((producer, first, offset))
 
     def _base(self, block: Block, i: int) -> int:

@@ -51,6 +51,34 @@ def missing_aborts(file: Input, table: Table, facts: IndexFacts) -> Iterator[Fin
             )
 
 
+def misleading_aborts(file: Input, table: Table, facts: IndexFacts, base: int) -> Iterator[Finding]:
+    """Findings for entries that end a broker's search too early, or that it takes for later ones.
+
+    base: the segment's base offset.
+    """
+    names = ("producer_id", "last_offset", "first_offset", "last_stable_offset", "position")
+    for producer, last, first, stable, at in zip(
+        *(table[name].tolist() for name in names), strict=True
+    ):
+        most = facts.stable.get((producer, last))
+        if most is None:
+            continue
+        if stable > most:
+            words = f"the last stable offset is {stable}, which is at most {most} at this marker"
+            expected, found = most, stable
+        elif not facts.has_holes and first >= base and (producer, last) in facts.begun_before:
+            words = f"the transaction began before this segment, not at offset {first}"
+            expected, found = base - 1, first
+        else:
+            continue
+        yield Finding(
+            *(file.name, codes.TRANSACTION_INDEX_MISLEADING, at, words),
+            offset=last,
+            expected=expected,
+            found=found,
+        )
+
+
 @dataclass
 class IndexRules(Check):
     """One index of a segment, with the facts from its log."""
@@ -186,3 +214,5 @@ class IndexRules(Check):
         entries = self._entries(Table.empty(HOLDER, 0), 0)
         yield from self._broken(entries, np.zeros(len(self.rows.table), np.bool_))
         yield from missing_aborts(self.file, self.rows.table, self.facts)
+        base = self.file.base_offset or 0
+        yield from misleading_aborts(self.file, self.rows.table, self.facts, base)

@@ -23,7 +23,7 @@ from kfmt_cli.broker.start.directory import (
     LogDirectory,
     directory_at,
 )
-from kfmt_cli.broker.start.metadata_files import is_alone, metadata_troubles
+from kfmt_cli.broker.start.metadata_files import is_alone, metadata_troubles, snapshots_of
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
 from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.history.losses import already_lost
@@ -38,6 +38,7 @@ from kfmt_cli.disk.tree import Folder, is_segment
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, ZERO_TAIL
 from kfmt_cli.findings.finding import Finding, Severity
+from kfmt_cli.topics import CLUSTER_METADATA
 
 # Findings for a log whose end is missing.
 _END_MISSING = frozenset({ZERO_TAIL, BATCH_TRUNCATED})
@@ -95,6 +96,8 @@ class CheckedPartitions:
             _start_metadata(broker, replicas)
             self.missing += broker.missing_identities()
             troubles = broker.judge(replicas)
+            for check in checks_of(Scope.BROKERS):
+                self._tell_all(check().look(broker, replicas))
             yield from troubles
             yield from self._of_broker(broker, replicas, troubles)
 
@@ -131,6 +134,9 @@ class CheckedPartitions:
         topic, number = place_of(Path(folder.path).resolve().name)
         if topic is None:
             return 0
+        if topic == CLUSTER_METADATA:  # it begins at the oldest snapshot
+            oldest = [file.base_offset or 0 for file in snapshots_of(folder)[:1]]
+            return max(oldest, default=0)
         return self._above(folder).offset(LOG_STARTS, (topic, number or 0))
 
     def _above(self, folder: Folder) -> LogDirectory:

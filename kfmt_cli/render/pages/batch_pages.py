@@ -133,9 +133,9 @@ def control(facts: PageFacts) -> Iterator[Part]:
     """Transaction markers and other control records, and how many a partition has."""
     yield (
         "Some batches are written by the broker itself. Such a control batch has bit 5 set and a "
-        "single record, whose key identifies it: a version and a type, two bytes each. Consumers "
-        "never see control records, but each takes an offset, so a partition with transactions "
-        "has offsets without a visible record."
+        "single record (several in the first batch of a KRaft snapshot), whose key identifies it: "
+        "a version and a type, two bytes each. Consumers never see control records, but each takes "
+        "an offset, so a partition with transactions has offsets without a visible record."
     )
     yield [f"{number}  {name}" for number, name in enumerate(CONTROL_TYPES)]
     found = 0

@@ -50,8 +50,9 @@ def offset_index(facts: PageFacts) -> Iterator[Part]:
 def time_index(facts: PageFacts) -> Iterator[Part]:
     """The first entries of a real time index."""
     yield (
-        "A .timeindex has one twelve-byte entry per offset index entry: the largest timestamp so "
-        "far, and the offset up to which no record is newer. Its timestamps only increase, even "
+        "When a broker adds an offset index entry, it adds twelve bytes to the .timeindex, too, if "
+        "the largest timestamp has grown since: that timestamp, and the offset up to which no "
+        "record is newer. So the timestamps only increase, even "
         "if records arrive out of order. When a segment is closed, its largest timestamp is added "
         "as the last entry; retention uses that one."
     )
@@ -141,7 +142,9 @@ def retention(facts: PageFacts) -> Iterator[Part]:
     """Which segments are deleted, with the timestamps of real ones."""
     yield (
         "Every five minutes, a broker checks each partition with cleanup.policy=delete, oldest "
-        "segment first, and stops at the first segment to keep. Only whole segments are deleted:"
+        "segment first, and stops at the first segment to keep; with compact,delete, the cleaner "
+        "does so every 15 seconds. Only whole segments are deleted, and with compact alone only "
+        "those before the log start offset:"
     )
     yield [
         "start    all of it is before the log start offset",

@@ -1,0 +1,63 @@
+"""The owner of log directories, and the replicas that they must have, by the metadata log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from kfmt_cli.broker.start.brokers import Broker, Replica
+from kfmt_cli.checks.history.scopes import BrokerCheck
+from kfmt_cli.disk.kinds import META_PROPERTIES
+from kfmt_cli.disk.names import parsed_place, suffix_of
+from kfmt_cli.disk.tree import printable
+from kfmt_cli.findings import history as codes
+from kfmt_cli.findings.finding import Finding
+
+_NAMED = 3  # replicas that a finding names
+
+
+class Owners(BrokerCheck):
+    """A log directory belongs to the broker that its meta.properties names."""
+
+    codes = (codes.OWNER_CONTRADICTED,)
+
+    def look(self, broker: Broker, replicas: Mapping[str, list[Replica]]) -> Iterator[Finding]:
+        del replicas
+        owner = broker.other_owner
+        if owner is None:
+            return
+        identity = owner.directory.identity
+        mine = None if identity is None else identity.node_id
+        what = "every partition here"
+        if owner.by_id and identity is not None:
+            what = f"directory.id {identity.directory_id}"
+        words = f"node.id is {mine}, but the metadata log gives {what} to broker {owner.node}"
+        file = f"{printable(owner.directory.path)}/{min(META_PROPERTIES.names)}"
+        yield Finding(file, codes.OWNER_CONTRADICTED, None, words, expected=owner.node, found=mine)
+
+
+class MissingReplicas(BrokerCheck):
+    """Every replica that the metadata log gives to a log directory is there.
+
+    A partition without other replicas is left out: nothing can be truncated to its empty log, and
+    the checkpoints tell that it was here.
+    """
+
+    codes = (codes.REPLICA_MISSING,)
+
+    def look(self, broker: Broker, replicas: Mapping[str, list[Replica]]) -> Iterator[Finding]:
+        there = {
+            parsed_place(replica.name)
+            for directory in broker.directories
+            for replica in replicas.get(directory.path, ())
+            if suffix_of(replica.name) not in ("delete", "stray")
+        }
+        for directory in broker.directories:
+            if not directory.is_listed:
+                continue
+            missing = [place for place in broker.assigned(directory) if place not in there]
+            if missing:
+                named = ", ".join(f"{topic}-{number}" for topic, number in islice(missing, _NAMED))
+                more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+                words = f"no directory for {named}{more}"
+                yield Finding(printable(directory.path), codes.REPLICA_MISSING, None, words)

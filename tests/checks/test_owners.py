@@ -1,0 +1,69 @@
+"""check: log directories of another broker, copies, and replicas that are not there."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.samples import kfmt
+from tools.kafka import SAMPLES
+
+ONE, TWO = SAMPLES / "kafka-3.9.1-broker1", SAMPLES / "kafka-3.9.1-broker2"
+META = "meta.properties"
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    shutil.copytree(ONE, tmp_path / "disk")
+    return tmp_path / "disk"
+
+
+def test_a_disk_with_the_node_of_another_broker_is_one_error(disk: Path) -> None:
+    text = (disk / META).read_text()
+    (disk / META).write_text(text.replace("node.id=1", "node.id=2"))
+    done = kfmt("check", disk, "--json")
+    [finding] = [row for row in done.of("finding") if row["severity"] == "error"]
+    assert (finding["code"], finding["expected"], finding["found"]) == ("owner-contradicted", 1, 2)
+    assert finding["file"] == f"{disk}/{META}"
+    assert "directory.id Id4qCpYkZMw8zR87hsZyqQ to broker 1" in finding["message"]
+    said = kfmt("check", disk).out
+    assert "19 partitions are not served, as this is another broker's log directory" in said
+    assert "failing start" not in said
+
+
+def test_a_disk_with_the_identity_of_another_broker_is_known_by_its_partitions(disk: Path) -> None:
+    shutil.copy(TWO / META, disk / META)
+    done = kfmt("check", disk, "--json")
+    [finding] = [row for row in done.of("finding") if row["severity"] == "error"]
+    assert finding["code"] == "owner-contradicted"
+    assert finding["message"].endswith("gives every partition here to broker 1")
+
+
+def test_a_directory_and_its_copy_have_the_same_id(disk: Path, tmp_path: Path) -> None:
+    shutil.copytree(disk, tmp_path / "copy")
+    done = kfmt("check", disk, tmp_path / "copy", "--json")
+    [finding] = [row for row in done.of("finding") if row["severity"] == "error"]
+    assert finding["message"] == f"directory.id duplicates that of {disk}"
+    assert not any(row["starts"] for row in done.of("log_directory"))
+    # Below one directory, each is a broker of its own.
+    assert kfmt("check", tmp_path).code == 0
+
+
+def test_directories_of_two_brokers_are_two_brokers(disk: Path) -> None:
+    done = kfmt("check", disk, TWO, "--json")
+    assert done.code == 0
+    assert [row["starts"] for row in done.of("log_directory")] == [True, True]
+
+
+def test_a_replica_that_is_not_there_is_an_error(disk: Path) -> None:
+    shutil.rmtree(disk / "replicated-0")
+    done = kfmt("check", disk, "--json")
+    [finding] = [row for row in done.of("finding") if row["severity"] == "error"]
+    assert (finding["code"], finding["file"]) == ("replica-missing", str(disk))
+    assert finding["message"] == "no directory for replicated-0"
+    # Nothing can be emptied by a replica that is the only one.
+    shutil.copytree(ONE / "replicated-0", disk / "replicated-0")
+    shutil.rmtree(disk / "orders-0")
+    assert kfmt("check", disk).code == 0
