@@ -45,7 +45,7 @@ STYLES = (
     "good",
     "warning",
     "error",
-    *(f"card {it}" for it in ("good", "warning", "error", "plain")),
+    *(f"card {style}" for style in ("good", "warning", "error", "plain")),
 )
 ROWS = 4  # of a table, and the last
 
