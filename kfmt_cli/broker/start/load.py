@@ -222,7 +222,7 @@ class _Loader:
             segment.sound_end = None
         elif index is None and f"{base:020}.index" not in self._files.made:
             # The broker recovers it at once, with the segments that are already open.
-            self._recover(segment)
+            self._recover(segment, is_opening=True)
         else:
             segment.index = index
             self._check_aborts(base)
@@ -239,16 +239,17 @@ class _Loader:
             if 0 < data[i * _ABORTED.itemsize] < 0x80:
                 raise StartFailed(f"{file.name}: an entry has an unknown version")
             if last_offset < base:
-                self._recover(self._segments[base])
+                self._recover(self._segments[base], is_opening=True)
                 return
 
-    def _recover(self, segment: OpenSegment) -> int:
-        """Recover a segment; returns the number of bytes truncated."""
+    def _recover(self, segment: OpenSegment, *, is_opening: bool = False) -> int:
+        """Recover a segment; returns the number of bytes truncated. is_opening: it is not among
+        the segments of the log yet."""
         snapshots = self._snapshots
         before = [
             open_segment
             for base, open_segment in sorted(self._segments.items())
-            if base <= segment.base
+            if base < segment.base or (base == segment.base and not is_opening)
         ]
         snapshots.load(snapshots.files)
         snapshots.rebuild(before, self._found.log_start, segment.base, after_clean=False)
