@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.interop,
     pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing())),
 ]
-Base = tuple[bool, bool]  # with two log directories, with a metadata snapshot
+Base = tuple[bool, bool, str]  # with two log directories, with a metadata snapshot, the version
 TOPICS = ("victim", "bystander")
 # What else decides than the directories that are there.
 NOT_FORETOLD = {
@@ -40,16 +40,17 @@ def bases(
 ) -> Mapping[Base, Path]:
     """What a broker has left with one log directory, with two, and with a metadata snapshot."""
     found = {}
-    for base in sorted({_base(CASES[str(name)]) for name in selected(request, "name")}):
-        is_double, has_snapshot = base
+    for base in sorted({_base(str(name)) for name in selected(request, "name")}):
+        is_double, has_snapshot, version = base
         found[base] = tmp_path_factory.mktemp("base")
         topics = {topic: dict(sample(ORDERS)) for topic in TOPICS}
-        run_on(topics, found[base], is_double=is_double, has_snapshot=has_snapshot)
+        run_on(topics, found[base], is_double=is_double, has_snapshot=has_snapshot, version=version)
     return found
 
 
-def _base(case: Case) -> Base:
-    return case.is_double, case.has_snapshot
+def _base(name: str) -> Base:
+    case, version = CASES[name]
+    return case.is_double, case.has_snapshot, version
 
 
 def told(case: Case, base: Path, folder: Path) -> list[Row]:
@@ -131,8 +132,14 @@ def test_what_a_broker_deletes_without_being_asked() -> None:
         assert there == said
 
 
-CASES = {case.what: case for case in cases() if case.what not in NOT_FORETOLD}
-SMOKE = ["nothing", "a crash", "no meta.properties", "only stray"]
+CASES = {
+    f"{case.what} {version}": (case, version)
+    for version in (kafka.VERSION, kafka.NEWEST)
+    for case in cases()
+    if case.what not in NOT_FORETOLD
+}
+_SMOKE = ["nothing", "a crash", "no meta.properties", "only stray"]
+SMOKE = [*(f"{name} {kafka.VERSION}" for name in _SMOKE), f"a crash {kafka.NEWEST}"]
 
 
 @pytest.fixture(scope="module")
@@ -141,9 +148,9 @@ def seen(request: pytest.FixtureRequest, bases: Mapping[Base, Path]) -> dict[str
     names = [str(name) for name in selected(request, "name")]
     found: dict[str, Seen] = {}
     for kind, base in bases.items():
-        its = [name for name in names if _base(CASES[name]) == kind]
-        changes = [CASES[name].change for name in its]
-        found |= zip(its, start_all(base, changes, TOPICS), strict=True)
+        its = [name for name in names if _base(name) == kind]
+        changes = [CASES[name][0].change for name in its]
+        found |= zip(its, start_all(base, changes, TOPICS, kind[2]), strict=True)
     return found
 
 
@@ -151,8 +158,10 @@ def seen(request: pytest.FixtureRequest, bases: Mapping[Base, Path]) -> dict[str
 def test_a_broker_does_with_its_directories_what_check_said(
     name: str, seen: dict[str, Seen], bases: Mapping[Base, Path], tmp_path: Path
 ) -> None:
-    case = CASES[name]
-    rows = told(case, bases[_base(case)], tmp_path / "x")
+    case, version = CASES[name]
+    rows = told(case, bases[_base(name)], tmp_path / "x")
+    versions = {row["kafka_version"] for row in rows if "kafka_version" in row}
+    assert versions <= {version.rpartition(".")[0], "3.9"}  # that of the metadata log
     assert difference(rows, seen[name]) == []
 
 
@@ -162,9 +171,9 @@ def mended(request: pytest.FixtureRequest, bases: Mapping[Base, Path]) -> dict[s
     names = [str(name) for name in selected(request, "name")]
     found: dict[str, Seen] = {}
     for kind, base in bases.items():
-        its = [name for name in names if _base(CASES[name]) == kind]
-        changes = [partial(_mend, CASES[name].change) for name in its]
-        found |= zip(its, start_all(base, changes, TOPICS), strict=True)
+        its = [name for name in names if _base(name) == kind]
+        changes = [partial(_mend, CASES[name][0].change) for name in its]
+        found |= zip(its, start_all(base, changes, TOPICS, kind[2]), strict=True)
     return found
 
 

@@ -134,8 +134,16 @@ SWAPPED = tuple(f"{name}.swap" for name in (".log", ".index", ".timeindex", ".tx
 WRITTEN = (".index", ".timeindex", ".txnindex", ".snapshot")
 
 
-@pytest.mark.parametrize("is_now", [False, True])
-def test_damaged_logs_are_rebuilt_as_kafka_rebuilds_them(is_now: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("is_now", "version"),
+    [
+        *((is_now, kafka.VERSION) for is_now in (False, True)),
+        pytest.param(False, kafka.NEWEST, marks=pytest.mark.fuzz),
+    ],
+)
+def test_damaged_logs_are_rebuilt_as_kafka_rebuilds_them(
+    is_now: bool, version: str, tmp_path: Path
+) -> None:
     """Logs with two and three damages, without indexes: what Kafka's own UnifiedLog writes."""
     loads = []
     for case in filter(has_log, combined(1, 60)):
@@ -144,14 +152,16 @@ def test_damaged_logs_are_rebuilt_as_kafka_rebuilds_them(is_now: bool, tmp_path:
         }
         loads.append(Loading(logs, is_clean=False, is_closed=True, is_now=is_now))
     compared = 0
-    for i, (given, judged) in enumerate(zip(loads, judge(loads), strict=True)):
+    for i, (given, judged) in enumerate(zip(loads, judge(loads, version), strict=True)):
         if not judged.starts:
             continue
         partition, out = tmp_path / str(i) / "given-0", tmp_path / str(i) / "out"
         partition.mkdir(parents=True)
         for name, data in given.files.items():
             (partition / name).write_bytes(data)
-        assert kfmt("rebuild-index", partition, out, *(() if is_now else NEVER)).code in (0, 1)
+        assert kfmt(
+            "rebuild-index", partition, out, "--as-started", *(() if is_now else NEVER)
+        ).code in (0, 1)
         assert {path.name: path.read_bytes() for path in out.iterdir()} == written(judged), given
         compared += 1
     assert compared > 40

@@ -128,8 +128,7 @@ class _ReachSearch:
         cuts = self._cuts(low, high)
         for first, last in zip([low, *cuts], [*(cut - 1 for cut in cuts), high], strict=True):
             at = first
-            start = self._segment.lookup(at)
-            walk = self._walks.setdefault(start, self._segment.walk(start))
+            walk = self._walk(at)
             while at <= last:
                 answer = walk.find(at)
                 if answer is None:
@@ -143,14 +142,17 @@ class _ReachSearch:
                 at = until + 1
         return found, unanswered
 
+    def _walk(self, offset: int) -> Walk:
+        start = self._segment.lookup(offset)
+        return self._walks.setdefault(start, self._segment.walk(start))
+
     def beyond(self, at: int, high: int) -> Ranges:
         """The offsets above high that a seek receives with its first fetch."""
-        start = self._segment.lookup(at)
-        walk = self._walks.setdefault(start, self._segment.walk(start))
+        walk = self._walk(at)
         answer = walk.find(at)
         if answer is None or walk.trouble(answer[0]) is not None:
             return []
-        row = answer[0]
+        row, _ = answer
         end = self._end_of_fetch(walk.batches[row])
         found: Ranges = []
         following: StoredBatch | None = walk.batches[row]
