@@ -215,7 +215,6 @@ class _Loader:
         segment = OpenSegment(base, shown, file.path, size_of(file), sound_end, self._found.version)
         given = 0 if log in self._files.swapped else segment.size
         segment.given_size = self._files.replaced.get(log, given)
-        self._segments[base] = segment
         index = self._files.of.get(f"{base:020}.index")
         segment.has_folder = f"{base:020}.index" in folder.folders
         if segment.has_folder:
@@ -225,11 +224,12 @@ class _Loader:
             self._recover(segment)
         else:
             segment.index = index
-            self._check_aborts(base)
+            self._check_aborts(segment)
+        self._segments[base] = segment
 
-    def _check_aborts(self, base: int) -> None:
+    def _check_aborts(self, segment: OpenSegment) -> None:
         """Recover a segment if its transaction index has an entry that ends before the segment."""
-        file = self._files.of.get(f"{base:020}.txnindex")
+        file = self._files.of.get(f"{segment.base:020}.txnindex")
         if file is None:
             return
         data = read_whole(file, MOST_INDEX_BYTES)
@@ -238,8 +238,8 @@ class _Loader:
             # Of the version's two bytes, a broker checks the first.
             if 0 < data[i * _ABORTED.itemsize] < 0x80:
                 raise StartFailed(f"{file.name}: an entry has an unknown version")
-            if last_offset < base:
-                self._recover(self._segments[base])
+            if last_offset < segment.base:
+                self._recover(segment)
                 return
 
     def _recover(self, segment: OpenSegment) -> int:
@@ -280,7 +280,7 @@ class _Loader:
                 f"{segment.name}: a batch has offsets below the segment's base offset, or too far "
                 "above it"
             )
-        self._segments.pop(segment.base)
+        self._segments.pop(segment.base, None)
         parts: dict[int, OpenSegment] = {}
         part: OpenSegment | None = None
         at = 0
