@@ -33,6 +33,7 @@ from tools.mutants import Mutant, mutants
 
 ASKED_ONLY = ("native", "spark")  # rooms
 CONTROL = 20
+NEAR = 8  # tests of a file in the mutant's room are taken for one of a file elsewhere
 
 
 @dataclass(frozen=True)
@@ -140,9 +141,9 @@ def planned(
                 is_seen = not mutant.at_import and room != "native"  # where lines are recorded
                 tests = found - {""} if is_seen else set()
                 fresh = not is_seen or "" in found
-                chosen = spread(
-                    tests or whole if fresh else tests, lines.seconds, most, most_seconds
-                )
+                tests = tests or whole if fresh else tests
+                near = f"tests/{sources[file].room}/"
+                chosen = spread(tests, lines.seconds, most, most_seconds, near)
                 plans[mutant] = Plan(mutant, room, chosen, fresh)
     return [plans[mutant] for mutant in drawn]
 
@@ -162,23 +163,22 @@ def _of_importers(source: Source, house: House, lines: LineMap) -> set[str]:
 
 
 def spread(
-    tests: Iterable[str], seconds: dict[str, float], most: int, most_seconds: float
+    tests: Iterable[str], seconds: dict[str, float], most: int, most_seconds: float, near: str
 ) -> list[str]:
     """At most so many tests, of some seconds altogether: the cheapest of every file, then the
-    second of each, and so on. Those of a file stay together, for the fixtures that they share;
-    cheap files come first."""
+    second of each, and so on; of files in the folder `near`, some at once. Those of a file stay
+    together, for the fixtures that they share; cheap files come first."""
     by_file: defaultdict[str, list[str]] = defaultdict(list)
     for test in sorted(tests, key=lambda test: (seconds[test], test)):
         by_file[test.split("::", 1)[0]].append(test)
     ranked = sorted(
-        (rank, seconds[test], test)
+        (rank // (NEAR if test.startswith(near) else 1), seconds[test], test)
         for of_file in by_file.values()
         for rank, test in enumerate(of_file)
     )
     until = accumulate(cost for _, cost, _ in ranked[:most])
-    chosen = {
-        test for (_, _, test), sum_ in zip(ranked, until, strict=False) if sum_ <= most_seconds
-    }
+    n = sum(cost <= most_seconds for cost in until)
+    chosen = {test for _, _, test in ranked[:n]}
     files = [[test for test in of_file if test in chosen] for of_file in by_file.values()]
     files.sort(key=lambda of_file: (sum(seconds[test] for test in of_file), of_file))
     return [test for of_file in files for test in of_file]

@@ -44,8 +44,8 @@ CHECKS: list[ListedCheck] = [
     ListedCheck(Scope.HISTORY, f"{_HERE}.history.partition:PartitionHistory"),
     ListedCheck(Scope.OFFSETS, f"{_HERE}.history.losses:LostOffsets"),
     ListedCheck(Scope.CHECKPOINTS, f"{_HERE}.history.checkpoint_offsets:CheckpointOffsets"),
-    ListedCheck(Scope.BROKERS, f"{_HERE}.history.brokers:Owners"),
-    ListedCheck(Scope.BROKERS, f"{_HERE}.history.brokers:MissingReplicas"),
+    ListedCheck(Scope.BROKERS, f"{_HERE}.history.owners:Owners"),
+    ListedCheck(Scope.BROKERS, f"{_HERE}.history.owners:MissingReplicas"),
     ListedCheck(Scope.STARTS, f"{_HERE}.history.starts:SetAside"),
     ListedCheck(Scope.STARTS, f"{_HERE}.history.starts:FailingStarts"),
 ]

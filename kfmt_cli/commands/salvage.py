@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import os
 import shutil
 from contextlib import suppress
@@ -18,20 +17,27 @@ from kfmt_cli.broker.start.checkpoints import (
     offsets_of,
 )
 from kfmt_cli.checks.log.verifier import Verifier
-from kfmt_cli.commands.log_settings import compacts
 from kfmt_cli.commands.run import Progress, Run, told
+from kfmt_cli.commands.salvaged_partition import (
+    UNREAD,
+    Extents,
+    SalvagedPartition,
+    UnreadableLog,
+    base_of,
+    is_orderly,
+    is_swap,
+)
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds import META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE
 from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX, read_rows
 from kfmt_cli.disk.kinds.kind import DELETED, SWAP, Input
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
-from kfmt_cli.disk.names import mark_of, offset_of_name, place_of
+from kfmt_cli.disk.names import mark_of, place_of
 from kfmt_cli.disk.targets import target_of
 from kfmt_cli.disk.tree import Folder, classify, is_segment, printable, size_of
 from kfmt_cli.errors import InputError, OutputError
 from kfmt_cli.findings.finding import Severity
-from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.rows.documents import HOLE, MISSING_OFFSETS, REARRANGED
 from kfmt_cli.rows.result import Result, ResultType
@@ -59,69 +65,6 @@ KEPT_KINDS = (META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE)
 KEPT_CHECKPOINTS = (LEADER_EPOCHS, LOG_STARTS)
 DELETED_FOLDER = "deleted"  # for a deleted partition whose topic exists again
 _DELETED_LOG = f"{LOG.suffix}{DELETED}"
-
-
-@dataclass(frozen=True, slots=True)
-class _SalvagedPartition:
-    """The logs of a partition, in order."""
-
-    below: PurePath
-    """Their folder under DST."""
-    logs: list[Input]
-    more: list[Input] = field(default_factory=list)
-    """Other files with batches that a broker would treat as logs or swap in for them."""
-
-    @property
-    def is_compacted(self) -> bool:
-        """Whether the topic is compacted, according to the metadata log next to it."""
-        folder = Path([*self.logs, *self.more][0].path).resolve().parent
-        return compacts(place_of(folder.name)[0], folder.parent) is True
-
-    @property
-    def name(self) -> str:
-        """Their directory in SRC, for output."""
-        folder, _, _ = [*self.logs, *self.more][0].name.rpartition(os.sep)
-        return folder or os.curdir
-
-
-class UnreadableLog(enum.Enum):
-    """Extent of a log that cannot be read."""
-
-    UNREAD = "unread"
-
-
-UNREAD = UnreadableLog.UNREAD
-Extents = dict[str, LogExtent | UnreadableLog | None]
-
-
-def _base_of(log: Input) -> int | None:
-    """The base offset that a broker reads from a log's name; None without one."""
-    if log.base_offset is not None:
-        return log.base_offset
-    base = offset_of_name(PurePath(log.path).name)
-    return base if base is not None and base >= 0 else None
-
-
-def _is_swap(log: Input) -> bool:
-    return log.path.endswith(SWAP)
-
-
-def _is_orderly(partition: _SalvagedPartition, extents: Extents) -> bool:
-    """Whether every undamaged batch is in its place, so that logs can be written one by one."""
-    if any(isinstance(extents[file.path], LogExtent) for file in partition.more):
-        return False
-    end = -1
-    for log in partition.logs:
-        extent = extents[log.path]
-        if not isinstance(extent, LogExtent):
-            continue
-        base = log.base_offset or 0
-        if not extent.is_ordered or extent.first < base or base <= end:
-            return False
-        if extent.last - base > MAX_RELATIVE_OFFSET:
-            return False
-        end = extent.last
-    return True
 
 
 @dataclass(slots=True)
@@ -177,14 +120,14 @@ class Salvage:
         totals = self.run.summary.totals
         return not totals["batches_after"] and totals["bytes"] > 0
 
-    def _partitions(self, source: str) -> list[_SalvagedPartition]:
+    def _partitions(self, source: str) -> list[SalvagedPartition]:
         """The partitions of SRC; notes other files to copy in `_carried`."""
         target = target_of(source)
         if target.file is not None:
             if not is_segment(target.file):
                 words = "not named like a log segment (a 20-digit base offset)"
                 raise InputError(f"{target.file.name}: {words}")
-            return [_SalvagedPartition(PurePath(), [target.file])]
+            return [SalvagedPartition(PurePath(), [target.file])]
         for words in target.unlisted:
             self.run.complain(words)
         found = []
@@ -208,7 +151,7 @@ class Salvage:
             found += self._in_folder(folder, below)
         return found
 
-    def _in_folder(self, folder: Folder, below: PurePath) -> list[_SalvagedPartition]:
+    def _in_folder(self, folder: Folder, below: PurePath) -> list[SalvagedPartition]:
         files = [folder.input(file) for file in folder.files if file not in folder.special]
         logs, more = folder.logs, []
         for file in files:
@@ -222,12 +165,12 @@ class Salvage:
             if kept or file.kind is KRAFT_SNAPSHOT:
                 self._carried.append((file, below))
             elif file.kind is LOG and not is_segment(file):
-                if _base_of(file) is None or not name.endswith(self._taken_names):
+                if base_of(file) is None or not name.endswith(self._taken_names):
                     self._n_others += 1
                     self._n_deleted += name.endswith(_DELETED_LOG)
                 else:
                     more.append(file)
-        return [_SalvagedPartition(below, logs, more)] if logs or more else []
+        return [SalvagedPartition(below, logs, more)] if logs or more else []
 
     @property
     def _taken_names(self) -> tuple[str, ...]:
@@ -263,14 +206,14 @@ class Salvage:
         return any(finding.code.severity is Severity.ERROR for finding in findings)
 
     def _partition(
-        self, staging: Staging, partition: _SalvagedPartition, progress: Progress
+        self, staging: Staging, partition: SalvagedPartition, progress: Progress
     ) -> None:
         """Write the logs of a partition, then the files derived from them."""
         extents = {file.path: self._extent(file) for file in (*partition.logs, *partition.more)}
         for other in partition.more:
             if extents[other.path] is None:
                 self._leave_behind(other)
-        if _is_orderly(partition, extents):
+        if is_orderly(partition, extents):
             written = self._in_order(staging, partition, extents, progress)
         else:
             written = self._rearranged(staging, partition, extents, progress)
@@ -278,7 +221,7 @@ class Salvage:
             return
         snapshot = f"{written[0].base_offset:020}{PRODUCER_SNAPSHOT.suffix}"
         known = (staging.folder / partition.below / snapshot).exists()
-        gaps = Gaps(min(_base_of(file) or 0 for file in (*partition.logs, *partition.more)) - 1)
+        gaps = Gaps(min(base_of(file) or 0 for file in (*partition.logs, *partition.more)) - 1)
         how = How(self.interval)
         for made in rebuild(written, how, lambda _: None, from_nothing=not known, gaps=gaps):
             if any(finding.code.severity is Severity.ERROR for finding in made.findings):
@@ -290,7 +233,7 @@ class Salvage:
         self._tell_gaps(partition, gaps.found)
         self._open_transactions(staging.folder / partition.below, str(partition.below))
 
-    def _tell_gaps(self, partition: _SalvagedPartition, gaps: list[tuple[int, int]]) -> None:
+    def _tell_gaps(self, partition: SalvagedPartition, gaps: list[tuple[int, int]]) -> None:
         """Report the offsets missing from the batches that were written."""
         number = sum(last - first + 1 for first, last in gaps)
         self._n_missing += number
@@ -311,14 +254,14 @@ class Salvage:
 
     def _leave_behind(self, log: Input) -> None:
         """Note or count a file without undamaged batches as not copied."""
-        if _is_swap(log):
+        if is_swap(log):
             words = "leftover of an interrupted segment replacement, with no undamaged batches"
             self.run.sink.note(f"not copied: {safe(log.name)}: {words}\n")
         else:
             self._n_others += 1
 
     def _in_order(
-        self, staging: Staging, partition: _SalvagedPartition, extents: Extents, progress: Progress
+        self, staging: Staging, partition: SalvagedPartition, extents: Extents, progress: Progress
     ) -> list[Input]:
         """Write the logs of a partition with every batch in its place; returns them."""
         logs = partition.logs
@@ -341,7 +284,7 @@ class Salvage:
         return written
 
     def _rearranged(
-        self, staging: Staging, partition: _SalvagedPartition, extents: Extents, progress: Progress
+        self, staging: Staging, partition: SalvagedPartition, extents: Extents, progress: Progress
     ) -> list[Input]:
         """Write the logs of a partition with batches out of place; returns them."""
         salvager = Salvager(self.limit, self.jobs, self.split)
@@ -351,9 +294,9 @@ class Salvage:
             if extents[log.path] is UNREAD:
                 continue
             result = Result(SALVAGED, log.name, LOG.name)
-            base = _base_of(log) or 0
+            base = base_of(log) or 0
             try:
-                one = salvager.scan(log, base, _is_swap(log), result.take, progress.advance)
+                one = salvager.scan(log, base, is_swap(log), result.take, progress.advance)
             except InputError as error:
                 self.run.complain(str(error))
                 continue
@@ -381,7 +324,7 @@ class Salvage:
                     if data is not None and file.endswith(INDEX_SUFFIXES):
                         staging.put(str(below / file), data)
 
-    def _tell_arranged(self, partition: _SalvagedPartition, made: Rearranged) -> None:
+    def _tell_arranged(self, partition: SalvagedPartition, made: Rearranged) -> None:
         """Report the batches set aside and the duplicates dropped."""
         found = made.arranged
         aside = sum(part.batches for lane in found.aside for part in lane)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import groupby
@@ -200,11 +200,20 @@ class Stat:
             row = asdict(subject)
             if not subject.file:
                 known = places[subject.topic]
-                row["file"] = os.path.commonpath(known)
+                row["file"] = _common(known)
                 row["log_dir"] = row["file"] if len(known) == 1 else None
             sink.document(STATISTICS, {**row, **stat_row(found)}, text)
         for name, found in totals:
             sink.put(table.line(name, found))
+
+
+def _common(places: Iterable[str]) -> str:
+    """The path that directories have in common; empty if none, as of a relative and an absolute
+    one."""
+    try:
+        return os.path.commonpath(places)
+    except ValueError:
+        return ""
 
 
 def _subject(level: str, partition: Partition, file: Input) -> StatSubject:

@@ -110,6 +110,19 @@ def test_a_poll_that_is_full_does_not_meet_the_batch_that_would_fail_it(tmp_path
             assert unreachable({NAME: data}, folder) == (expected, expected), sizes
 
 
+@pytest.mark.parametrize(
+    ("size", "is_in_the_fetch"), [(900 << 10, True), (1023 << 10, True), (1 << 20, False)]
+)
+def test_a_fetch_of_one_mebibyte_does_not_reach_the_batch_that_would_fail_its_poll(
+    size: int, is_in_the_fetch: bool, tmp_path: Path
+) -> None:
+    """Where the batches before it fill the fetch, as max.partition.fetch.bytes is 1 MiB."""
+    large = batch_of(record(None, bytes(size)), 0, 1, 10)
+    data = plain(0, 10) + large + plain(11, 10, codec=5) + plain(21, 5)
+    expected = [[0 if is_in_the_fetch else 11, 20]]
+    assert unreachable({NAME: data}, tmp_path) == (expected, expected)
+
+
 @pytest.mark.parametrize(("length", "fails"), [(-1, True), (-12, True), (-13, False)])
 def test_a_length_that_overflows_fails_a_poll(length: int, fails: bool, tmp_path: Path) -> None:
     """With the 12 bytes before it, it does not fit 32 bits; a length that does is waited for."""

@@ -151,6 +151,9 @@ def test_bytes_are_shown_next_to_lists_or_below() -> None:
         async with driven(TXN, size=LARGE) as browser:
             assert "00000010" in browser.screen
             assert "00000010" not in await browser.press("x")
+        for columns, is_wide in ((109, False), (110, True)):
+            async with driven(TXN, size=(columns, 40)) as browser:
+                assert ("00000010" in browser.screen) == is_wide
 
     run(work())
 
@@ -205,9 +208,14 @@ def test_home_and_end_and_pages() -> None:
             await browser.press("home")
             assert browser.rows[0] == 0
             await browser.press("pagedown")
-            assert 5 < browser.rows[0] < 20
-            await browser.press("pageup")
-            assert browser.rows[0] == 0
+            page = browser.rows[0]
+            assert 5 < page < 20
+            pane = browser.app.panes.batches
+            assert pane.scroll_offset.y == page  # the cursor stays at its place on the screen
+            await browser.press("pagedown", "down")
+            assert (pane.scroll_offset.y, pane.cursor) == (2 * page, 2 * page + 1)
+            await browser.press("pageup", "pageup", "up")
+            assert browser.rows[0] == pane.scroll_offset.y == 0
             await browser.press("right", "left")
 
     run(work())

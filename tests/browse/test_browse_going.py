@@ -169,6 +169,24 @@ def test_search_goes_to_hits_and_names_the_command() -> None:
     run(work())
 
 
+def test_a_hit_in_another_file_is_named_on_arrival() -> None:
+    async def work() -> None:
+        async with driven(ORDERS.parent.relative_to(ROOT), size=LARGE) as browser:
+            session = browser.app.session
+            await browser.press("slash")
+            await browser.type("quartz")
+            n = len(session.hits)
+            assert session.hits[0].file != session.hits[-1].file
+            for key, at in (("left", n - 1), ("left", n - 2), ("right", n - 1), ("right", 0)):
+                screen = await browser.press(f"{key}_square_bracket")
+                words = f"{at + 1} of {n} records in this partition: offset "
+                assert f"{words}{session.hits[at].offset} " in screen
+                assert session.node is not None
+                assert session.node.name == session.hits[at].file
+
+    run(work())
+
+
 def test_search_for_a_regular_expression_in_keys_and_for_bytes() -> None:
     async def work() -> None:
         async with driven(TXN) as browser:

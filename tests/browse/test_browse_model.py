@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from kfmt_cli.browse.byte_lines import ByteLines, field_rows, field_text
 from kfmt_cli.browse.command_line import ViewKind, ViewState, command_text
 from kfmt_cli.browse.disk_nodes import disk_of
+from kfmt_cli.browse.help_page import INDENT, help_lines
 from kfmt_cli.browse.hunting import HEX, KEY, REGEX, TEXT, VALUE, Hunt, SoughtText
 from kfmt_cli.browse.outline import Outline
 from kfmt_cli.browse.partition_hunt import PartitionHunt
@@ -366,3 +368,53 @@ def test_a_log_that_cannot_be_read_does_not_end_a_search(tmp_path: Path) -> None
 def test_a_search_for_nonsense_is_refused(sought: SoughtText) -> None:
     with pytest.raises(UsageError):
         list(Hunt(outline_of(ORDERS), sought).hits())
+
+
+# The help page.
+
+
+@pytest.mark.parametrize("width", [38, 50, 64])
+def test_the_help_page_is_wrapped_as_wide_as_the_screen(width: int) -> None:
+    """Each piece takes as many words as fit; those below a description stand under it."""
+    found = iter([line.plain for line in help_lines(width)])
+    n_wrapped = 0
+    for line in help_lines(1000):
+        pieces = [next(found).rstrip()]
+        while " ".join(" ".join(pieces).split()) != " ".join(line.plain.split()):
+            pieces.append(next(found).rstrip())
+        margin = INDENT if line.plain.startswith("   ") else 1
+        for piece, following in pairwise(pieces):
+            assert len(piece) <= width
+            assert len(following) - len(following.lstrip()) == margin
+            assert len(piece) + 1 + len(following.split()[0]) > width
+            n_wrapped += 1
+    assert list(found) == []
+    assert n_wrapped
+
+
+@pytest.mark.parametrize(
+    ("payload", "text"),
+    [
+        (b'{"a":[1,"x"]}', '{\n  "a": [\n    1,\n    "x"\n  ]\n}'),
+        (b'["\xc3\xa9"]', '[\n  "é"\n]'),
+        (b"[", "["),
+        (b"{}", "{}"),
+        (b"{a}", "{a}"),
+        *((b" {}", " {}"), (b"12", "12"), (b"", '"" (empty)'), (b"\xff", "base64: /w==")),
+    ],
+)
+def test_a_payload_is_laid_out_if_it_is_json(payload: bytes, text: str, tmp_path: Path) -> None:
+    data = batch_of(record(payload, payload), 0, 1)
+    said = dict(content_of(write(tmp_path / "t-0", data)).said(0))
+    assert (said["key"], said["value"]) == (text, text)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [(None, b"", ("null", '"" (empty)')), (b"", None, ('"" (empty)', "null (tombstone)"))],
+)
+def test_a_payload_that_is_missing_is_not_one_that_is_empty(
+    key: bytes | None, value: bytes | None, said: tuple[str, str], tmp_path: Path
+) -> None:
+    found = dict(content_of(write(tmp_path / "t-0", batch_of(record(key, value), 0, 1))).said(0))
+    assert (found["key"], found["value"]) == said

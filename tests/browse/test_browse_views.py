@@ -162,6 +162,19 @@ def test_a_view_shows_what_its_command_shows(view: object) -> None:
         assert same >= 0.9 * max(theirs.total(), ours.total()), (name, command)
 
 
+def test_sizes_are_of_what_is_in_the_node() -> None:
+    """Partitions of a directory, segments of a partition and of a file."""
+    broker = str(SAMPLES / "kafka-3.9.1-broker1")
+    for path, by in (
+        (broker, "partition"),
+        (f"{broker}/orders-0", "segment"),
+        (f"{broker}/orders-0/{0:020}.log", "segment"),
+    ):
+        command = VIEWS_BY_KEY["1"].command(ViewedPlace(disk_of((path,), pytest.fail)))
+        assert ("segment" in command) == (by == "segment")
+        assert view_of(path, "1").split()[0] == by
+
+
 def view_of(path: str, key: str) -> str:
     place = ViewedPlace(disk_of((path,), pytest.fail))
     return ANSI.sub("", text_of_view(VIEWS_BY_KEY[key], place, 100))

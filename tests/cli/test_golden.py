@@ -37,6 +37,7 @@ def transcript(commands: list[str], dst: str) -> str:
     names = "disk_bytes|freed_now|freed_later|freed_by|freed_odd"
     said = re.sub(rf'("(?:{names})":)\d+', r"\1N", "\n".join(parts))
     said = re.sub(r"(?m)^(logs, under .* settings:).*(?:\n  \S.*)*", r"\1 N", said)
+    said = re.sub(r"\bat [\d.]+ MB/s", "at N MB/s", said)
     return re.sub(r"(\d [kMG]?B) +[\d.]+ [kMG]?B\b", r"\1 N", said)
 
 

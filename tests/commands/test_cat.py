@@ -23,8 +23,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from kfmt_cli.broker.committed import committed_of
 from kfmt_cli.topics.payloads import Payload, Payloads, Schema
 from tests.support.broken_partitions import ORDERS, TXN, name, record_malformed, sample
+from tests.support.rebuild import batch_of, record
 from tests.support.samples import kfmt
-from tests.support.segments import positions
+from tests.support.segments import positions, write
 from tools import broker, kafka
 
 V1 = kafka.SAMPLES / "kafka-2.8.2/v1-none-0"
@@ -165,6 +166,21 @@ def test_headers() -> None:
     assert offsets(ORDERS, "--header", "trace-id=~^0+$") == wanted
 
 
+def test_headers_are_written_however_many_a_record_has(tmp_path: Path) -> None:
+    records = [
+        {"value": "v", "headers": [{"key": f"h{i}", "value": "x"} for i in range(n)]}
+        for n in (0, 1, 2)
+    ]
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    for n, shown in ((0, ""), (1, "h0=x"), (2, "h0=x,h1=x")):
+        folder = tmp_path / str(n)  # where no record has more than this one
+        line = lines.splitlines()[n]
+        assert kfmt("build", "-", folder, stdin=line.encode()).code == 0
+        assert kfmt("cat", folder, "-f", "%h\n").out == f"{shown}\n"
+    assert kfmt("build", "-", tmp_path / "all", stdin=lines.encode()).code == 0
+    assert kfmt("cat", tmp_path / "all", "-f", "%h\n").out == "\nh0=x\nh0=x,h1=x\n"
+
+
 def test_a_producer() -> None:
     batches = kfmt("dump", TXN, "--json").of("batch")
     wanted = {
@@ -245,6 +261,17 @@ def test_what_does_not_decode_is_written_as_it_is(built: Path) -> None:
     assert "zero byte" in kfmt("cat", ORDERS, *arguments, "--from-offset", "1").err
     for missing in ("avro", "protobuf", "confluent"):
         assert kfmt("cat", ORDERS, "--value-format", missing).code == 2
+
+
+def test_notes_of_what_does_not_decode_are_capped_and_counted(tmp_path: Path) -> None:
+    for n, more in ((10, ""), (11, "1 more"), (200, "190 more")):
+        records = b"".join(record(b"k", b"no long", delta) for delta in range(n))
+        log = write(tmp_path / str(n), batch_of(records, 0, n))
+        done = kfmt("cat", log, "--value-format", "long")
+        notes = done.err.splitlines()
+        assert [int(note.split()[1].rstrip(":")) for note in notes[:10]] == list(range(10))
+        assert len(notes) == 10 + bool(more)
+        assert more in notes[-1]
 
 
 def test_dump_takes_the_same_formats(built: Path) -> None:

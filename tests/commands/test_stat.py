@@ -186,6 +186,20 @@ def test_wrappers_are_counted_by_what_they_hold(name: str) -> None:
     assert flat["offset_density"] is None
 
 
+def test_a_topic_is_counted_together_however_its_directories_are_named(tmp_path: Path) -> None:
+    shutil.copytree(BROKER / "txn-0", tmp_path / "disk" / "txn-1")
+    near, far = "sample_segments/kafka-3.9.1-broker1/txn-0", str(tmp_path / "disk" / "txn-1")
+    for paths, file in (
+        ((near, far), ""),
+        ((far, near), ""),
+        ((str(BROKER / "txn-0"), far), os.path.commonpath([BROKER, tmp_path / "disk"])),
+        ((near,), "sample_segments/kafka-3.9.1-broker1"),
+    ):
+        (row,) = kfmt("stat", *paths, "--by", "topic", "--json").of("stat")
+        assert (row["topic"], row["file"]) == ("txn", file)
+        assert row["records"] == 736 * len(paths)
+
+
 def test_what_is_no_log(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("# Notes\n" * 100)
     done = kfmt("stat", tmp_path / "notes.md")

@@ -135,9 +135,51 @@ def test_the_wrong_header_checksum_of_magic_0_is_mended() -> None:
         decompress("lz4", wrong, LIMIT, magic=1)
 
 
+# Magic, flags, block descriptor, then what the flags say: a size of 8 bytes, a dictionary of 4.
+FLAGS = {0x60: 6, 0x68: 14, 0x61: 10, 0x69: 18}
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+def test_a_header_of_magic_0_that_is_cut_short_is_said_to_be(flags: int) -> None:
+    header = bytes.fromhex("04224d18") + bytes([flags, 0x40]) + bytes(12)
+    at = FLAGS[flags]  # of the checksum
+    for size in range(7, at + 1):
+        with pytest.raises(CompressionError, match=r"^lz4: the frame ends inside its header$"):
+            decompress("lz4", header[:size], LIMIT, magic=0)
+    for data in (b"", header[:4], header[:6], b"\0" + header[1:]):
+        with pytest.raises(CompressionError, match=r"^lz4: no frame header$"):
+            decompress("lz4", data, LIMIT, magic=0)
+
+
+@pytest.mark.parametrize("options", [{}, {"store_size": True}])
+def test_the_checksum_of_magic_0_is_mended_wherever_it_is(options: dict[str, bool]) -> None:
+    right = lz4_frame(PLAIN, **options)
+    at = FLAGS[right[4] & 0x69]
+    wrong = right[:at] + bytes([right[at] ^ 0xFF]) + right[at + 1 :]
+    assert decompress("lz4", wrong, LIMIT, magic=0) == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("given", "compressed", "most"),
+    [
+        *((None, 0, 64 << 20), (None, 1000, 64 << 20), (None, (64 << 20) // 100, 64 << 20)),
+        *((None, 1 << 20, 100 << 20), (None, 1 << 24, 1 << 30), (None, 1 << 30, 1 << 30)),
+        *((5000, 0, 5000), (5000, 1 << 20, 5000), (1 << 31, 10, 1 << 31)),
+    ],
+)
+def test_the_limit_of_a_batch(given: int | None, compressed: int, most: int) -> None:
+    """64 MiB, or 100 times what is compressed, up to 1 GiB; or what was asked for."""
+    limit = Limit.of_option(given)
+    assert limit.of(compressed) == most
+    assert limit.given == given
+
+
 def test_xxh32_of_a_descriptor() -> None:
     assert xxh32_short(b"\x60\x40") >> 8 & 0xFF == 0x82
     assert xxh32_short(b"") == 0x02CC5D05
+    # As the reference implementation gives them.
+    assert xxh32_short(b"a") == 0x550D7456
+    assert xxh32_short(b"abc") == 0x32D153FF
 
 
 @pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])

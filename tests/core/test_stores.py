@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,60 @@ def test_other_file_systems_are_those_of_fsspec() -> None:
         memory.pipe(f"/box/orders-0/{file.name}", file.read_bytes())
     request = replace(request_of({}), paths=("memory://box/orders-0",))
     assert len(rows_of(request)) == 1500
+
+
+@pytest.mark.parametrize(
+    ("told", "modified"),
+    [
+        ({"mtime": 1_700_000_000.5}, 1_700_000_000_500_000_000),
+        ({"mtime": 1_700_000_000}, 1_700_000_000_000_000_000),
+        ({"mtime": datetime(2023, 11, 14, 22, 13, 20, tzinfo=timezone.utc)}, 1_700_000_000 * 10**9),
+        ({"modificationTime": 1_700_000_000_250}, 1_700_000_000_250_000_000),  # of WebHDFS
+        *(({}, 0), ({"mtime": "yesterday"}, 0), ({"mtime": None}, 0)),
+    ],
+)
+def test_files_of_fsspec_say_when_they_were_written_and_how_large_they_are(
+    told: dict[str, Any], modified: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/written/t-0/a.log", b"four")
+    memory.pipe("/written/t-0/below/b.log", b"")
+    real = type(memory).ls
+
+    def ls(self: Any, *arguments: Any, **options: Any) -> Any:
+        return [{**entry, **told} for entry in real(self, *arguments, **options)]
+
+    monkeypatch.setattr(type(memory), "ls", ls)
+    found = list(stores.files_in("memory://written"))
+    assert sorted((file.path, file.size, file.modified) for file in found) == [
+        ("memory://written/t-0/a.log", 4, modified),
+        ("memory://written/t-0/below/b.log", 0, modified),
+    ]
+    assert list(stores.files_in("memory://written", recursive=False)) == []
+    near = stores.files_in("memory://written/t-0", recursive=False)
+    assert [file.path for file in near] == ["memory://written/t-0/a.log"]
+
+
+def test_a_folder_of_fsspec_that_cannot_be_listed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/closed/a-0/x.log", b"1")
+    memory.pipe("/closed/b-0/x.log", b"22")
+    real = type(memory).ls
+
+    def ls(self: Any, path: str, *arguments: Any, **options: Any) -> Any:
+        if "b-0" in path:
+            raise PermissionError("not allowed")
+        return real(self, path, *arguments, **options)
+
+    monkeypatch.setattr(stores, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(type(memory), "ls", ls)
+    found = {file.path: file for file in stores.files_in("memory://closed")}
+    assert sorted(found) == ["memory://closed/a-0/x.log", "memory://closed/b-0"]
+    assert "not allowed" in (found["memory://closed/b-0"].trouble or "")
+    with pytest.raises(InputError, match="not allowed"):
+        list(stores.files_in("memory://closed/b-0"))
 
 
 def test_what_a_file_system_refuses_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

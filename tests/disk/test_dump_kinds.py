@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import struct
 from pathlib import Path
@@ -120,6 +121,9 @@ def test_a_small_file_is_one_row(file: Path, expected: dict[str, object]) -> Non
         ),
         ("meta.properties", b"version=1\rnode.id=1\ra=\\u12\r", "meta-properties-malformed", 20),
         (".kafka_cleanshutdown", b"\xff{}", "clean-shutdown-malformed", 0),
+        (".kafka_cleanshutdown", b'{"a": x}', "clean-shutdown-malformed", 6),
+        (".kafka_cleanshutdown", '{"é€": x}'.encode(), "clean-shutdown-malformed", 10),
+        (".kafka_cleanshutdown", b"[]", "clean-shutdown-malformed", 0),
     ],
 )
 def test_what_a_small_file_should_not_say_is_a_finding(
@@ -130,6 +134,30 @@ def test_what_a_small_file_should_not_say_is_a_finding(
     findings = done.of("finding")
     assert (findings[0]["code"], findings[0]["position"]) == (code, position)
     assert done.code == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("meta.properties", 1 << 20),
+        ("quorum-state", 1 << 20),
+        ("replication-offset-checkpoint", 64 << 20),
+        (f"{0:020}.index", 256 << 20),
+        (f"{0:020}.timeindex", 256 << 20),
+    ],
+)
+def test_a_file_that_is_too_large_to_be_one_is_refused(
+    name: str, most: int, tmp_path: Path
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(b"x")
+    os.truncate(file, most + 1)
+    done = kfmt("dump", file)
+    assert (done.code, done.out) == (3, "")
+    assert f"{file}: too large for " in done.err
+    if most < 64 << 20 or name.endswith("index"):  # which ends in a hole that is not read
+        os.truncate(file, most)
+        assert "too large" not in kfmt("dump", file, "--limit", "1").err
 
 
 def test_names_that_are_not_known_are_shown(tmp_path: Path) -> None:

@@ -272,8 +272,9 @@ def test_a_report_is_read_again(tmp_path: Path) -> None:
 
 def test_the_cheapest_tests_of_every_file_are_chosen_first() -> None:
     seconds = {"a::1": 1.0, "a::2": 2.0, "a::3": 3.0, "b::1": 9.0}
-    assert spread(seconds, seconds, 3, 20.0) == ["a::1", "a::2", "b::1"]
-    assert spread(seconds, seconds, 4, 11.0) == ["a::1", "b::1"]
+    assert spread(seconds, seconds, 3, 20.0, "c") == ["a::1", "a::2", "b::1"]
+    assert spread(seconds, seconds, 4, 11.0, "c") == ["a::1", "b::1"]
+    assert spread(seconds, seconds, 3, 20.0, "a") == ["a::1", "a::2", "a::3"]
 
 
 def test_a_room_below_its_floor_is_said() -> None:

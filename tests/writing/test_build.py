@@ -250,6 +250,24 @@ def test_a_segment_that_lines_name_is_kept_whole_whatever_its_age(tmp_path: Path
     assert len(list((tmp_path / "rolled/out").glob("*.log"))) == 4
 
 
+@pytest.mark.parametrize(
+    ("file", "base"),
+    [
+        (f"{250:020}.log", 250),
+        (f"{250:020}-z49ds8O3SEaHzN37xWVXMA.log", 250),  # as tiered storage names it
+        (f"t-0/{250:020}.log", 250),
+        *((f"{250:019}.log", 300), (f"{250:021}.log", 300), ("notes-250.log", 300)),
+        ("٢" * 20 + ".log", 300),
+    ],
+)
+def test_the_name_of_a_file_says_where_its_segment_begins(
+    file: str, base: int, tmp_path: Path
+) -> None:
+    built(tmp_path, lines({"offset": 300, "value": "a", "file": file}))
+    names = [path.name for path in tmp_path.rglob("*.log")]
+    assert names == [f"{base:020}.log"]
+
+
 def test_kraft_snapshots_are_built_as_what_they_are(tmp_path: Path) -> None:
     folder = tmp_path / "__cluster_metadata-0"
     shutil.copytree(METADATA, folder)
@@ -355,6 +373,18 @@ def test_batches_that_come_in_many_pieces_are_those_of_one(
         smaller = built(tmp_path / "cut", dumped, "--batch-records", "8000")
         counts = [row["records_count"] for row in smaller if row["type"] == "batch"]
         assert counts == [8000, 1999, 8000, 1999, 2]
+
+
+def test_records_of_a_batch_line_without_offsets_follow_each_other_in_many_pieces(
+    tmp_path: Path,
+) -> None:
+    records = [{"value": "v" * (i % 90)} for i in range(40_000)]
+    data = lines({"type": "batch", "base_offset": 70}, *records, {"value": "x", "offset": 99_999})
+    again = built(tmp_path, data)
+    (batch,) = (row for row in again if row["type"] == "batch")
+    assert (batch["base_offset"], batch["last_offset"]) == (70, 99_999)
+    found = [row["offset"] for row in again if row["type"] == "record"]
+    assert found == [*range(70, 40_070), 99_999]
 
 
 def test_the_offsets_of_partitions_are_their_own(tmp_path: Path) -> None:

@@ -44,6 +44,10 @@ from tests.writing.test_build import lines, rows
 """,
             "line 5: offset 8 is before its batch's base_offset 9",
         ),
+        # Lines without anything count as lines, too.
+        (b'\n{"value":"a"}\n\n \n{"value":"b","timestamp_type":"No"}\n', "line 5: "),
+        (b'{"type":"batch","base_offset":9}\n\n{"offset":3}', "line 3: offset 3 is before"),
+        (b'\n\n{"type":"batch","base_offset":9}\n{"offset":3}\n\n', "line 4: offset 3 is before"),
         (b'{"type":"batch","attributes":{"raw":5}}\n', "codec 5 does not exist"),
         (b'{"type":"batch","attributes":{"raw":65536}}\n', "do not fit in 16 bits"),
         (
@@ -132,6 +136,28 @@ def test_what_cannot_be_built_is_said_and_nothing_appears(
         else:
             assert f"line {int(number) + shift}: " in done.err
         assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--transactional"], "--transactional needs --producer-id"),
+        (["--magic", "0", "--timestamp-type", "LogAppendTime"], "magic 0 has no timestamps"),
+        (["--magic", "0", "--compression", "zstd"], "magic 0 supports neither producers nor zstd"),
+        (["--magic", "1", "--producer-id", "1"], "magic 1 supports neither producers nor zstd"),
+        (["--magic", "1", "--timestamp-type", "LogAppendTime"], ""),
+        (["--magic", "0", "--timestamp-type", "CreateTime"], ""),
+        (["--magic", "0", "--compression", "gzip"], ""),
+        (["--magic", "2", "--compression", "zstd", "--producer-id", "0", "--transactional"], ""),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    options: list[str], words: str, tmp_path: Path
+) -> None:
+    done = kfmt("build", "-", tmp_path / "out", *options, stdin=b'{"value":"a"}\n')
+    assert done.code == (2 if words else 0)
+    assert words in done.err
+    assert (tmp_path / "out").exists() == (not words)
 
 
 def test_an_input_without_records_is_unreadable(tmp_path: Path) -> None:

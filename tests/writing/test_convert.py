@@ -86,6 +86,21 @@ def test_a_whole_log_directory(tmp_path: Path) -> None:
     assert kfmt("verify-crc", out).code == 0
 
 
+def test_files_that_are_not_a_partitions_end_nothing(tmp_path: Path) -> None:
+    """A lock of a broker and a pipe are no part of the copy; what comes after them is."""
+    source, out = tmp_path / "source", tmp_path / "out"
+    shutil.copytree(V1, source)
+    (source / ".lock").write_bytes(b"")
+    os.mkfifo(source / f"{0:020}.a-pipe")
+    (source / "notes.txt").write_text("mine")
+    done = kfmt("convert-v0-to-v2", source / ".", out, "--json")
+    assert done.code == 0, done.err
+    logs = sorted(path.name for path in V1.glob("*.log"))
+    assert sorted(path.name for path in out.glob("*.log")) == logs
+    assert [path for path in out.iterdir() if path.suffix in ("", ".a-pipe")] == []
+    assert (out / "notes.txt").read_text() == "mine"
+
+
 def test_batches_of_magic_2_pass_through_unchanged(tmp_path: Path) -> None:
     kfmt("convert-v0-to-v2", UPGRADED, tmp_path / "out")
     before, after = UPGRADED.read_bytes(), (tmp_path / "out" / UPGRADED.name).read_bytes()

@@ -40,7 +40,8 @@ class Replica:
     @property
     def name(self) -> str:
         """The name of the directory."""
-        return Path(self.folder.path).absolute().name
+        name = self.folder.path.rpartition("/")[2]
+        return name if name.strip(".") else Path(self.folder.path).absolute().name
 
 
 @dataclass(frozen=True, slots=True)

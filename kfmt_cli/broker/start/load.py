@@ -215,21 +215,21 @@ class _Loader:
         segment = OpenSegment(base, shown, file.path, size_of(file), sound_end, self._found.version)
         given = 0 if log in self._files.swapped else segment.size
         segment.given_size = self._files.replaced.get(log, given)
+        self._segments[base] = segment
         index = self._files.of.get(f"{base:020}.index")
         segment.has_folder = f"{base:020}.index" in folder.folders
         if segment.has_folder:
             segment.sound_end = None
         elif index is None and f"{base:020}.index" not in self._files.made:
             # The broker recovers it at once, with the segments that are already open.
-            self._recover(segment)
+            self._recover(segment, is_opening=True)
         else:
             segment.index = index
-            self._check_aborts(segment)
-        self._segments[base] = segment
+            self._check_aborts(base)
 
-    def _check_aborts(self, segment: OpenSegment) -> None:
+    def _check_aborts(self, base: int) -> None:
         """Recover a segment if its transaction index has an entry that ends before the segment."""
-        file = self._files.of.get(f"{segment.base:020}.txnindex")
+        file = self._files.of.get(f"{base:020}.txnindex")
         if file is None:
             return
         data = read_whole(file, MOST_INDEX_BYTES)
@@ -238,17 +238,18 @@ class _Loader:
             # Of the version's two bytes, a broker checks the first.
             if 0 < data[i * _ABORTED.itemsize] < 0x80:
                 raise StartFailed(f"{file.name}: an entry has an unknown version")
-            if last_offset < segment.base:
-                self._recover(segment)
+            if last_offset < base:
+                self._recover(self._segments[base], is_opening=True)
                 return
 
-    def _recover(self, segment: OpenSegment) -> int:
-        """Recover a segment; returns the number of bytes truncated."""
+    def _recover(self, segment: OpenSegment, *, is_opening: bool = False) -> int:
+        """Recover a segment; returns the number of bytes truncated. is_opening: it is not among
+        the segments of the log yet."""
         snapshots = self._snapshots
         before = [
             open_segment
             for base, open_segment in sorted(self._segments.items())
-            if base <= segment.base
+            if base < segment.base or (base == segment.base and not is_opening)
         ]
         snapshots.load(snapshots.files)
         snapshots.rebuild(before, self._found.log_start, segment.base, after_clean=False)
@@ -280,7 +281,7 @@ class _Loader:
                 f"{segment.name}: a batch has offsets below the segment's base offset, or too far "
                 "above it"
             )
-        self._segments.pop(segment.base, None)
+        self._segments.pop(segment.base)
         parts: dict[int, OpenSegment] = {}
         part: OpenSegment | None = None
         at = 0

@@ -108,29 +108,26 @@ def start_of(
     return start
 
 
-def _fill(
-    start: Start,
-    found: KnownLogs,
-    loaded: Loaded,
-    odd: Mapping[int, frozenset[int]],
-    read: Read,
-) -> None:
-    folder = found.folder
-    start.log_start_offset, start.log_end_offset = loaded.log_start, loaded.log_end
-    start.deleted = [folder.input(index).name for index in _with_indexes(loaded, folder)]
-    start.cut = [
-        (segment.name, segment.size)
-        for segment in loaded.segments
-        if segment.size < segment.given_size
-    ]
+@dataclass(slots=True)
+class _Held:
+    """The offsets of a partition's logs, before a start and after it."""
+
+    before: Ranges = field(default_factory=list)
+    undamaged: Ranges = field(default_factory=list)
+    """Those in undamaged batches."""
+    after: Ranges = field(default_factory=list)
+    plain: dict[int, Range] = field(default_factory=dict)
+    """The offsets of each segment with a valid log and index, by base offset."""
+    by_log: dict[int, LogRanges] = field(default_factory=dict)
+    """The batches of each other log, by base offset."""
+
+
+def _held(found: KnownLogs, loaded: Loaded, read: Read) -> _Held:
+    folder, held = found.folder, _Held()
     names = {offset_of_name(file): file for file in folder.files if file.endswith(".log")}
     bases = sorted(name for name in names if name is not None)
     following = dict(zip(bases, [*bases[1:], None], strict=True)) if bases else {}
     left = {segment.base: segment for segment in loaded.segments}
-    before: Ranges = []
-    undamaged: Ranges = []
-    after: Ranges = []
-    plain: dict[int, Range] = {}
 
     def ranges(path: str, name: str, base: int) -> LogRanges:
         if (path, base) not in read:
@@ -140,38 +137,55 @@ def _fill(
     for base in bases:
         segment, sound = left.get(base), found.sound.get(base)
         if sound is not None:
-            before.append((sound[0], sound[1] - 1))
-            undamaged.append(before[-1])
+            held.before.append((sound[0], sound[1] - 1))
+            held.undamaged.append(held.before[-1])
         else:
-            file = folder.input(names[base])
-            in_log = ranges(file.path, names[base], base)
-            before += in_log.held(following[base])
-            undamaged += in_log.undamaged
+            in_log = ranges(folder.input(names[base]).path, names[base], base)
+            held.before += in_log.held(following[base])
+            held.undamaged += in_log.undamaged
         if segment is None or segment.sound_end is None or sound is None:
             continue
         if segment.is_recovered or base in found.trusted:
-            plain[base] = sound[0], sound[1] - 1
-            after.append(plain[base])
-    held: dict[int, LogRanges] = {}
+            held.plain[base] = sound[0], sound[1] - 1
+            held.after.append(held.plain[base])
     for base, segment in left.items():
-        if base in plain or not segment.path:
+        if base in held.plain or not segment.path:
             continue
-        name = segment.path.rpartition("/")[2]
-        held[base] = ranges(segment.path, name, base)
+        held.by_log[base] = ranges(segment.path, segment.path.rpartition("/")[2], base)
         is_cut = segment.size < segment.given_size
-        after += held[base].held(following.get(base), segment.size if is_cut else None)
-    reach = Reach(loaded.segments, loaded.log_end, plain, held, odd)
+        held.after += held.by_log[base].held(following.get(base), segment.size if is_cut else None)
+    return held
+
+
+def _fill(
+    start: Start,
+    found: KnownLogs,
+    loaded: Loaded,
+    odd: Mapping[int, frozenset[int]],
+    read: Read,
+) -> None:
+    start.log_start_offset, start.log_end_offset = loaded.log_start, loaded.log_end
+    start.deleted = [
+        found.folder.input(index).name for index in _with_indexes(loaded, found.folder)
+    ]
+    start.cut = [
+        (segment.name, segment.size)
+        for segment in loaded.segments
+        if segment.size < segment.given_size
+    ]
+    held = _held(found, loaded, read)
+    reach = Reach(loaded.segments, loaded.log_end, held.plain, held.by_log, odd)
     reached = reach.of(loaded.log_start)
-    wanted = [(max(a, found.log_start), b) for a, b in before]
-    there = [(a, min(b, loaded.log_end - 1)) for a, b in after]
+    wanted = [(max(a, found.log_start), b) for a, b in held.before]
+    there = [(a, min(b, loaded.log_end - 1)) for a, b in held.after]
     start.lost = without(without(wanted, there), reached)
     start.unreachable = without(without(wanted, start.lost), reached)
     if start.unreachable:
         passing = reach.on_the_way(loaded.log_start)
         start.passing = without(start.unreachable, without(start.unreachable, passing))
     hidden = [*start.lost, *start.unreachable]
-    start.salvageable = without(hidden, without(hidden, undamaged))
-    start.in_damage = without(reached, undamaged)
+    start.salvageable = without(hidden, without(hidden, held.undamaged))
+    start.in_damage = without(reached, held.undamaged)
 
 
 def _with_indexes(loaded: Loaded, folder: Folder) -> Iterator[str]:

@@ -46,7 +46,7 @@ class PartitionHistory(HistoryCheck):
         self._has_holes = False
         self._start: int | None = None
         self._newest = -1
-        self._is_deleted_told = False
+        self._has_deleted = False
 
     def take(self, history: History) -> Iterator[Finding]:
         """Add the next log; yields its findings."""
@@ -96,7 +96,7 @@ class PartitionHistory(HistoryCheck):
         """Compare leader epochs with each other and with the checkpoint."""
         before = -1
         if self._lasts is not None and self._lasts.epochs:
-            # An overlap is told by itself: the later segment is an older copy.
+            # An overlap has its own finding: the later segment is an older copy.
             overlaps = (history.start or 0) < (self._lasts.end or 0)
             before = -1 if overlaps else self._lasts.epochs[-1][0]
         for epoch, offset in history.epochs:
@@ -125,9 +125,9 @@ class PartitionHistory(HistoryCheck):
 
     def _deleted(self, file: str, offset: int) -> Iterator[Finding]:
         """Report, once, records that are there although their epochs were dropped."""
-        if self._is_deleted_told:
+        if self._has_deleted:
             return
-        self._is_deleted_told = True
+        self._has_deleted = True
         words = f"the first leader epoch starts at offset {self._starts[0]}"
         yield Finding(
             *(file, codes.DELETED_RECORDS_BACK, None, words),

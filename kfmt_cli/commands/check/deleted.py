@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from kfmt_cli.commands.check.checked_directory import CheckedDirectory
 from kfmt_cli.disk.kinds.kind import DELETED
@@ -14,6 +14,8 @@ from kfmt_cli.disk.names import mark_of
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.open_log import open_log
+
+_DELETED_LOG = f"{LOG.suffix}{DELETED}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ def deleted_in(reports: Sequence[CheckedDirectory]) -> Iterator[Deleted]:
     for report in reports:
         if report.folder is None:
             continue
-        is_topic = mark_of(Path(report.folder.path).resolve().name) == "delete"
+        is_topic = mark_of(report.folder.path.rstrip(os.sep).rpartition(os.sep)[2]) == "delete"
         records = _records(report.folder) + (report.records if is_topic else 0)
         if records:
             yield Deleted(report, records, is_topic)
@@ -40,8 +42,8 @@ def deleted_in(reports: Sequence[CheckedDirectory]) -> Iterator[Deleted]:
 def _records(folder: Folder) -> int:
     """The number of records in a directory's deleted logs, by their batch headers."""
     n_records = 0
-    for name in folder.readable:
-        if name.endswith(f"{LOG.suffix}{DELETED}"):
+    for name in folder.files:
+        if name.endswith(_DELETED_LOG) and name not in folder.special:
             with suppress(InputError), open_log(folder.input(name), read_ahead=False) as log:
                 n_records += sum(int(block.batches.records_count.sum()) for block in log.blocks)
     return n_records

@@ -62,10 +62,14 @@ class CheckedPartitions:
     nexts: list[Next] = field(default_factory=list)
     missing: list[tuple[str, list[str]]] = field(default_factory=list)
     _around: dict[str, LogDirectory] = field(default_factory=dict)
+    _above_of: dict[str, LogDirectory] = field(default_factory=dict)
+    _epochs: dict[str, list[tuple[int, int]] | None] = field(default_factory=dict)
+    """The leader epochs of each partition with logs, by path."""
 
     def histories_of(self, folder: Folder) -> list[HistoryCheck]:
         """The history checks for the logs of a partition and the files next to them."""
-        files = _history_files(folder, self._log_start(folder))
+        epochs = self._epochs[folder.path] = _epochs(folder)
+        files = _history_files(folder, epochs, self._log_start(folder))
         return [check_type(files) for check_type in checks_of(Scope.HISTORY)]
 
     def starts(self, folders: list[Folder], given: frozenset[str]) -> Iterator[Start]:
@@ -155,6 +159,12 @@ class CheckedPartitions:
 
     def _above(self, folder: Folder) -> LogDirectory:
         """The log directory of a partition, even if only the partition was given."""
+        known = self._above_of.get(folder.path)
+        if known is None:
+            known = self._above_of[folder.path] = self._find_above(folder)
+        return known
+
+    def _find_above(self, folder: Folder) -> LogDirectory:
         # The parent of . or of a link is not the one the path names.
         near, real = Path(folder.path).parent, Path(folder.path).resolve().parent
         path = str(near if near.resolve() == real else real)
@@ -184,7 +194,7 @@ class CheckedPartitions:
                 and finding.code not in _END_MISSING
             )
             log_start = above.offset(LOG_STARTS, key)
-            epochs = _epochs(folder)
+            epochs = self._epochs.get(folder.path)
             known = Witnesses(
                 *(report.shown, folder, report.extents, told, log_start, is_compacted),
                 *(max((start for _, start in epochs or ()), default=None), damaged),
@@ -248,9 +258,11 @@ def _epochs(folder: Folder) -> list[tuple[int, int]] | None:
     return None
 
 
-def _history_files(folder: Folder, log_start: int) -> HistoryFiles:
+def _history_files(
+    folder: Folder, epochs: list[tuple[int, int]] | None, log_start: int
+) -> HistoryFiles:
     """The files next to the logs of a partition."""
     names = (name for name in folder.readable if name.endswith(".snapshot"))
     files = (folder.input(name) for name in names)
     snapshots = {file.base_offset: file for file in files if file.base_offset is not None}
-    return HistoryFiles(_epochs(folder), snapshots, log_start)
+    return HistoryFiles(epochs, snapshots, log_start)

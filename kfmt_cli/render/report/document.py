@@ -83,10 +83,7 @@ def document(data: PageData, runtime: Callable[[], str]) -> str:
     )
     environment.filters.update(grouped=grouped, safe_words=safe)
     about = data.of("report")[0]
-    numbers = {
-        name: numbers_sheet(name, rows[:MOST_NUMBERS], len(rows))
-        for name, rows in figures.tables.items()
-    }
+    numbers = {name: numbers_sheet(name, rows) for name, rows in figures.tables.items()}
     return environment.get_template("page.html.j2").render(
         about=about,
         made_at=f"{time_text(about['made_at'])[:19]} UTC",
@@ -124,22 +121,24 @@ def _code(words: str) -> Markup:
     return Markup(_ENDS.sub(r"<\\\1", words))  # noqa: S704
 
 
-def numbers_sheet(name: str, rows: list[dict[str, Any]], n_rows: int) -> Sheet | None:
-    """The rows of a chart as a table."""
-    columns = (
-        [column for column in rows[0] if not column.endswith(("_from", "_to"))] if rows else []
-    )
+def numbers_sheet(name: str, rows: list[dict[str, Any]]) -> Sheet | None:
+    """The rows of a chart as a table, without the groups of a treemap."""
+    rows = [row for row in rows if row.get("label", "") is not None]
     headings = tuple(
-        sheets.Heading(column.replace("_", " "), _told(column), column in _NUMBERS)
-        for column in columns
-        if column not in ("id", "parent", "label", "series")
+        sheets.Heading(_HEADINGS.get(column, column.replace("_", " ")), _told(column), is_number)
+        for column, is_number in ((name, name in _NUMBERS) for name in (rows[0] if rows else ()))
+        if column not in _DRAWN
     )
     found = sheets.sheet(f"Data for this chart ({name.replace('_', ' ')})", headings, rows)
     if found is None:
         return None
-    return Sheet(found.caption, found.headings, found.rows, n_rows - len(rows) + found.left_out)
+    left_out = max(len(rows) - MOST_NUMBERS, 0)
+    return Sheet(found.caption, found.headings, found.rows[:MOST_NUMBERS], left_out)
 
 
+# What only places a mark in its chart.
+_DRAWN = frozenset({"id", "parent", "bytes_from", "bytes_to", "records_from", "records_to"})
+_HEADINGS = {"label": "partition", "series": "topic"}
 _NUMBERS = frozenset({"bytes", "records", "batches", "lag", "would_be_bytes", "stored_bytes"})
 _TIMES = frozenset({"from", "to", "at"})
 

@@ -1,0 +1,158 @@
+"""The dirty range of a log: where it begins and ends, and what forces a cleaning."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kfmt_cli.broker.cleaning import CleanerSegment, dirty_of
+from kfmt_cli.broker.offset_map import OffsetMap
+from tests.support.samples import kfmt
+from tools.kafka import SAMPLES
+
+# Four segments of unlike sizes; their records are of 1000, 2000, 3000 and 4000.
+SEGMENTS = [
+    CleanerSegment(base, 1 << i, 1000 * (i + 1), 1000 * (i + 1) - 500)
+    for i, base in enumerate((0, 10, 20, 30))
+]
+PLAIN: dict[str, Any] = {
+    "checkpoint": None,
+    "log_start": 0,
+    "log_end": 40,
+    "stable": 40,
+    "min_lag": 0,
+    "max_lag": 10**9,
+    "now": 10_000,
+}
+ACTIVE = "the active segment"
+YOUNG = "records newer than min.compaction.lag.ms"
+
+
+@pytest.mark.parametrize(
+    ("changes", "first", "end", "why", "clean", "dirty"),
+    [
+        ({}, 0, 30, ACTIVE, 0, 7),
+        ({"checkpoint": 10}, 10, 30, ACTIVE, 1, 6),
+        ({"checkpoint": 15}, 15, 30, ACTIVE, 3, 6),  # within a segment, which is dirty as a whole
+        ({"checkpoint": 30}, 30, 30, ACTIVE, 7, 0),
+        ({"checkpoint": 40}, 40, 30, ACTIVE, 15, 0),
+        ({"checkpoint": 41}, 0, 30, ACTIVE, 0, 7),  # after the end: not of this log
+        ({"checkpoint": 5, "log_start": 10}, 10, 30, ACTIVE, 1, 6),
+        ({"checkpoint": 10, "log_start": 10}, 10, 30, ACTIVE, 1, 6),
+        ({"stable": 30}, 0, 30, ACTIVE, 0, 7),
+        ({"stable": 29}, 0, 20, "the last stable offset", 0, 3),
+        ({"stable": 20}, 0, 20, "the last stable offset", 0, 3),
+        ({"stable": 5}, 0, 0, "the last stable offset", 0, 0),
+        ({"min_lag": 6999}, 0, 30, ACTIVE, 0, 7),
+        ({"min_lag": 7000}, 0, 30, ACTIVE, 0, 7),  # as old as it must be
+        ({"min_lag": 7001}, 0, 20, YOUNG, 0, 3),
+        ({"min_lag": 9001}, 0, 0, YOUNG, 0, 0),
+        ({"min_lag": 9001, "checkpoint": 20}, 20, 20, YOUNG, 3, 0),
+        ({"min_lag": 8001, "stable": 5}, 0, 0, "the last stable offset", 0, 0),
+    ],
+)
+def test_the_dirty_range(
+    changes: dict[str, Any], first: int, end: int, why: str, clean: int, dirty: int
+) -> None:
+    found = dirty_of(SEGMENTS, **PLAIN | changes)
+    assert asdict(found) == {
+        "first": first,
+        "end": end,
+        "why": why,
+        "clean_bytes": clean,
+        "dirty_bytes": dirty,
+        "forced": False,
+    }
+    assert found.ratio == (dirty / (clean + dirty) if clean + dirty else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_forced"),
+    [
+        # The first batch of the first dirty segment is of 500, or of 1500.
+        *(({"max_lag": 9499}, True), ({"max_lag": 9500}, False), ({"max_lag": 0}, True)),
+        *(({"max_lag": -1}, False), ({"max_lag": 10_000}, False)),
+        *(
+            ({"max_lag": 8499, "checkpoint": 10}, True),
+            ({"max_lag": 8500, "checkpoint": 10}, False),
+        ),
+        ({"max_lag": 0, "checkpoint": 30}, False),  # nothing is dirty
+    ],
+)
+def test_records_older_than_the_longest_lag_force_a_cleaning(
+    changes: dict[str, Any], is_forced: bool
+) -> None:
+    assert dirty_of(SEGMENTS, **PLAIN | changes).forced is is_forced
+
+
+def test_a_first_batch_without_a_time_forces_none() -> None:
+    for first in (None, 0, -1):
+        segments = [CleanerSegment(base, 1, 5, first) for base in (0, 10)]
+        assert not dirty_of(segments, **PLAIN | {"max_lag": 0}).forced
+    segments = [CleanerSegment(base, 1, 5, 1) for base in (0, 10)]
+    assert dirty_of(segments, **PLAIN | {"max_lag": 0}).forced
+
+
+COUNTS = (
+    *("records_kept", "records_removed", "replaced", "without_key", "of_aborted_transactions"),
+    *("tombstones_kept", "markers_kept", "passes", "segments_before", "segments_after"),
+)
+
+
+@pytest.mark.parametrize(
+    ("partition", "counts"),
+    [
+        ("orders-0", (111, 1389, 1183, 206, 0, 2, 0, 1, 7, 7)),
+        ("txn-0", (209, 527, 342, 0, 185, 0, 90, 1, 3, 3)),
+    ],
+)
+def test_what_a_cleaning_counts(partition: str, counts: tuple[int, ...]) -> None:
+    """Every record is kept or removed, and for one reason."""
+    folder = SAMPLES / "kafka-3.9.1-broker1" / partition
+    (row,) = kfmt("compaction", folder, "--cleanup-policy", "compact", "--json").of("compaction")
+    total = kfmt("stat", folder, "--json").of("stat")[0]["records"]
+    assert row["records_kept"] + row["records_removed"] == total
+    reasons = ("replaced", "without_key", "of_aborted_transactions")
+    assert sum(row[name] for name in reasons) == row["records_removed"]
+    for name, number in zip(COUNTS, counts, strict=True):
+        assert row[name] == number, name
+
+
+def test_a_cleaning_begins_where_the_last_one_ended(tmp_path: Path) -> None:
+    """Aborted transactions before it are known from their index, not from their batches."""
+    folder = tmp_path / "txn-0"
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1/txn-0", folder)
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\ntxn 0 357\n")
+    (row,) = kfmt("compaction", folder, "--cleanup-policy", "compact", "--json").of("compaction")
+    assert (row["first_dirty_offset"], row["first_uncleanable_offset"]) == (357, 635)
+    assert row["records_kept"] + row["records_removed"] == 736
+    assert row["clean_bytes"] == (folder / f"{0:020}.log").stat().st_size
+    assert row["dirty_bytes"] == (folder / f"{357:020}.log").stat().st_size
+
+
+def test_a_map_that_grows_keeps_the_latest_offset_of_each_key() -> None:
+    n = 200_000
+    keys = np.arange(1, n + 1, dtype=np.int64) * 7919
+    grown, reserved = OffsetMap(), OffsetMap(expected=2 * n)
+    for map_ in (grown, reserved):
+        assert map_.put(keys, np.arange(n)) == n
+        assert map_.put(keys[::2].copy(), np.arange(n, n + n // 2)) == n // 2
+        assert len(map_) == n
+        expected = np.arange(n)
+        expected[::2] = np.arange(n, n + n // 2)
+        assert (map_.get(keys) == expected).all()
+        assert (map_.get(-keys[:5]) == -1).all()
+
+
+@pytest.mark.parametrize(("buffer", "most"), [(0, 0), (47, 0), (48, 1), (239, 8), (240, 9)])
+def test_as_many_keys_fit_as_a_brokers_buffer_holds(buffer: int, most: int) -> None:
+    """24 bytes each, of which nine in ten are used."""
+    map_ = OffsetMap(buffer)
+    assert map_.most == most
+    keys = np.arange(1, 30, dtype=np.int64)
+    assert map_.put(keys, keys) == map_.most == len(map_)

@@ -1,0 +1,82 @@
+"""Following a partition that a broker writes: complete batches, in order, each once."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from kfmt_cli.commands.follow import followed
+from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.disk.tree import classify
+from tests.support.samples import ORDERS
+from tests.support.segments import positions
+
+DATA = ORDERS.read_bytes()
+ENDS = positions(DATA)
+"""Where the twelve batches begin, and where the last one ends."""
+
+
+class NothingNewError(Exception):
+    """Raised when the follower waits and nothing more happens."""
+
+
+def partition_at(folder: Path) -> Partition:
+    logs = [classify(str(log), log.name) for log in sorted(folder.glob("*.log"))]
+    return Partition(folder.name, folder, logs)
+
+
+def test_batches_come_once_they_are_complete(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    log = folder / ORDERS.name
+    log.write_bytes(DATA[: ENDS[2]])
+    # Nothing of a batch that is cut, whose rest is missing, or whose checksum is not there yet.
+    steps = [
+        DATA[: ENDS[2] + 10],
+        DATA[: ENDS[3] - 1],
+        DATA[: ENDS[3]],
+        DATA[: ENDS[5]] + bytes(ENDS[6] - ENDS[5]),
+        DATA[: ENDS[5]] + DATA[ENDS[5] : ENDS[5] + 61] + bytes(ENDS[6] - ENDS[5] - 61),
+        DATA[: ENDS[7]],
+    ]
+    seen: list[tuple[int, list[int]]] = []
+    waits = 0
+
+    def wait() -> None:
+        nonlocal waits
+        if waits == len(steps):
+            raise NothingNewError
+        log.write_bytes(steps[waits])
+        waits += 1
+
+    with suppress(NothingNewError):
+        for file, block in followed(partition_at(folder), wait):
+            assert file.path == str(log)
+            seen.append((waits, block.batches.base_offset.tolist()))
+    assert seen == [(3, [40]), (4, [60, 80]), (6, [100, 120])]
+
+
+def test_the_next_segment_is_followed_when_the_broker_rolls(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(DATA[: ENDS[1]])
+    partition = partition_at(folder)
+    later = [f"{base:020}.log" for base in (480, 240)]
+    waits = 0
+
+    def wait() -> None:
+        nonlocal waits
+        waits += 1
+        if waits == 1:
+            for name in later:
+                (folder / name).write_bytes((ORDERS.parent / name).read_bytes())
+            (folder / "notes.log").write_bytes(DATA)
+            return
+        raise NothingNewError
+
+    found = []
+    with suppress(NothingNewError):
+        for file, block in followed(partition, wait):
+            found += [(file.base_offset, int(at)) for at in block.batches.base_offset]
+    firsts = [(base, base + 20 * i) for base in (240, 480) for i in range(12)]
+    assert found == firsts

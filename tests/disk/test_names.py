@@ -1,0 +1,153 @@
+"""What the names of files and directories say: offsets, partitions, marks, suffixes."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from io import BytesIO
+from pathlib import Path
+
+import lz4.frame
+import pytest
+import zstandard
+
+from kfmt_cli.core.packed import packed_suffix, reader
+from kfmt_cli.disk.names import (
+    is_packed,
+    left_out_words,
+    mark_of,
+    offset_of_name,
+    parsed_place,
+    partition_of,
+    place_of,
+    stored_place,
+    suffix_of,
+)
+from kfmt_cli.errors import InputError
+from tests.support.samples import kfmt
+
+MOST = (1 << 63) - 1
+ID = "8ZSr7H4PQ1mBdRkPqWBv3g"  # of a topic
+HASH = "0123456789abcdef" * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "offset"),
+    [
+        *((f"{0:020}.log", 0), (f"{240:020}.index", 240), (f"{7:020}.log.deleted", 7)),
+        *(("5.log", 5), ("+5.log", 5), ("-5.log", -5), (f"{MOST}.log", MOST)),
+        *((f"{MOST + 1}.log", None), (f"{-MOST - 1}.log", -MOST - 1), (f"{-MOST}.log", -MOST)),
+        *((f"{-MOST - 2}.log", None), (f"{0:021}.log", None), ("log", None), ("5", None)),
+        *((".log", None), ("5a.log", None), ("--5.log", None), ("5-1.log", None)),
+    ],
+)
+def test_the_offset_that_a_broker_reads_from_a_name(name: str, offset: int | None) -> None:
+    assert offset_of_name(name) == offset
+
+
+@pytest.mark.parametrize(
+    ("folder", "place", "parsed", "suffix"),
+    [
+        ("orders-0", ("orders", 0), ("orders", 0), ""),
+        ("a-b.c_d-12", ("a-b.c_d", 12), ("a-b.c_d", 12), ""),
+        ("__consumer_offsets-49", ("__consumer_offsets", 49), ("__consumer_offsets", 49), ""),
+        (f"orders-3-{ID}", ("orders", 3), None, ""),
+        *(
+            (f"orders-3.{HASH}-{mark}", ("orders", 3), ("orders", 3), mark)
+            for mark in ("future", "delete", "stray")
+        ),
+        ("orders-3.short-delete", (None, None), ("orders", 3), "delete"),
+        ("orders-3-delete", (None, None), None, ""),
+        ("orders-+3", (None, None), ("orders", 3), ""),
+        (f"orders-{(1 << 31) - 1}", ("orders", (1 << 31) - 1), ("orders", (1 << 31) - 1), ""),
+        (f"orders-{1 << 31}", ("orders", 1 << 31), None, ""),
+        *((name, (None, None), None, "") for name in ("orders", "orders-", "-0", "orders-x", "")),
+    ],
+)
+def test_the_partition_in_the_name_of_a_directory(
+    folder: str, place: tuple[str | None, int | None], parsed: tuple[str, int] | None, suffix: str
+) -> None:
+    assert place_of(folder) == place
+    assert (parsed_place(folder), suffix_of(folder)) == (parsed, suffix)
+
+
+def test_marks_of_directories() -> None:
+    marks = [mark_of(f"t-0.{HASH}-{mark}") for mark in ("future", "delete", "stray", "other")]
+    assert marks == ["future", "delete", "stray", ""]
+    assert mark_of("t-0") == mark_of("t-0-delete") == ""
+    one = [f"disk{os.sep}t-0.{HASH}-delete"]
+    assert left_out_words(one).startswith("1 directory marked -delete skipped; ")
+    two = [*one, f"t-1.{HASH}-future", f"t-2.{HASH}-delete"]
+    assert left_out_words(two).startswith("3 directories marked -delete or -future skipped; ")
+
+
+STORED = f"remote/orders-{ID}/7/{240:020}-{ID}.log"
+
+
+def test_the_partition_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert partition_of(f"disk/orders-3/{0:020}.log") == ("orders", 3)
+    assert stored_place(STORED) == partition_of(STORED) == ("orders", 7)
+    assert stored_place(STORED.replace("/7/", "/x/")) == (None, None)
+    assert partition_of(f"disk/other/{0:020}.log") == (None, None)
+    folder = tmp_path / "orders-4"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    for name in ("a.log", "./a.log"):
+        assert partition_of(name) == ("orders", 4)
+    (tmp_path / "link").symlink_to(folder)
+    assert partition_of(str(tmp_path / "link" / "a.log")) == ("orders", 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_segment", "suffix"),
+    [
+        *((f"{0:020}.log.gz", True, ".gz"), (f"{5:020}.timeindex.zst", True, ".zst")),
+        *((f"{0:020}.snapshot.lz4", True, ".lz4"), (f"{0:020}.log", False, "")),
+        *((f"{0:019}.log.gz", False, ".gz"), ("disk.tar.gz", False, ".gz"), ("x.xz", False, "")),
+        *((f"{0:020}.log.gz.x", False, ""), (f"x{0:020}.log.gz", False, ".gz"), ("gz", False, "")),
+    ],
+)
+def test_files_that_are_compressed_as_a_whole(name: str, is_segment: bool, suffix: str) -> None:
+    assert (is_packed(name), packed_suffix(name)) == (is_segment, suffix)
+
+
+PLAIN = bytes(range(256)) * 3000
+PACKED = {
+    ".gz": gzip.compress(PLAIN),
+    ".zst": zstandard.ZstdCompressor().compress(PLAIN[:1000])
+    + zstandard.ZstdCompressor().compress(PLAIN[1000:]),
+    ".lz4": lz4.frame.compress(PLAIN),
+}
+
+
+def all_of(data: bytes, suffix: str, size: int) -> bytes:
+    read = reader(BytesIO(data), suffix, "the file")
+    found = b""
+    while piece := read(size):
+        found += piece
+    return found
+
+
+@pytest.mark.parametrize("suffix", PACKED)
+@pytest.mark.parametrize("size", [100, 1 << 20])
+def test_compressed_files_are_read_in_pieces(suffix: str, size: int) -> None:
+    assert all_of(PACKED[suffix], suffix, size) == PLAIN
+
+
+@pytest.mark.parametrize("suffix", PACKED)
+def test_a_compressed_file_that_is_cut_or_broken_is_an_error(suffix: str) -> None:
+    data = PACKED[suffix]
+    for broken in (data[:-20], data[:30], b"not compressed at all" * 9):
+        with pytest.raises(InputError, match=r"^the file: cannot be decompressed: "):
+            all_of(broken, suffix, 1 << 16)
+
+
+def test_a_directory_next_to_a_brokers_files_is_taken_for_a_partition(tmp_path: Path) -> None:
+    """As a broker takes it; other directories of a tree are nobody's business."""
+    disk = tmp_path / "disks" / "one"
+    for folder in (disk / "notes", disk / "orders-0", tmp_path / "disks" / "mine"):
+        folder.mkdir(parents=True)
+        (folder / "readme.txt").write_text("x")
+    (disk / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=x\n")
+    found = kfmt("check", tmp_path, "--json").of("finding")
+    assert [Path(row["file"]).name for row in found if "director" in row["code"]] == ["notes"]

@@ -1,0 +1,72 @@
+"""How findings are counted, and which of a kind are shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from kfmt_cli.checks.registry import code_chapters
+from kfmt_cli.findings.finding import (
+    MOST_FINDINGS,
+    Code,
+    Finding,
+    Findings,
+    Severity,
+    Tally,
+    in_order,
+)
+from tests.support.samples import kfmt
+from tools.kafka import ROOT
+
+
+def of(severity: Severity, number: int = 0) -> Code:
+    """A kind of finding of this severity."""
+    every = [code for _, codes in code_chapters() for code in codes]
+    return [code for code in every if code.severity is severity][number]
+
+
+class Counted(Tally):
+    def __init__(self) -> None:
+        self.errors = self.warnings = self.notes = 0
+
+
+@pytest.mark.parametrize("numbers", [(0, 0, 0), (1, 0, 0), (0, 2, 0), (0, 0, 3), (3, 2, 1)])
+def test_findings_are_counted_by_severity(numbers: tuple[int, int, int]) -> None:
+    counted = Counted()
+    for _ in range(2):
+        for severity, n in zip(Severity, numbers, strict=True):
+            counted.count([Finding("f", of(severity), 0, "x")] * n)
+    assert (counted.errors, counted.warnings, counted.notes) == tuple(2 * n for n in numbers)
+
+
+def test_the_first_of_each_kind_are_kept_and_the_others_counted() -> None:
+    one, other = of(Severity.ERROR), of(Severity.ERROR, 1)
+    for n, left_out in ((2, []), (3, [(one, 1)]), (9, [(one, 7)])):
+        found = Findings(2)
+        found.take([Finding("f", one, i, "x") for i in range(n)])
+        found.take([Finding("f", other, 0, "y")])
+        assert [finding.position for finding in found] == [0, 1, 0]
+        assert list(found.left_out()) == left_out
+    assert Findings().most == MOST_FINDINGS
+
+
+def test_findings_are_ordered_by_their_byte() -> None:
+    code = of(Severity.NOTE)
+    places = (7, None, 3, 0, 7)
+    found = in_order(Finding("f", code, at, str(i)) for i, at in enumerate(places))
+    assert [finding.words for finding in found] == ["1", "3", "2", "0", "4"]
+
+
+def test_a_finding_of_a_batch_says_its_number() -> None:
+    code = of(Severity.ERROR)
+    assert Finding("f", code, 0, ": it is bad").message == ": it is bad"
+    assert Finding("f", code, 0, ": it is bad", batch=0).message == "batch 0: it is bad"
+
+
+@pytest.mark.parametrize("command", ["verify-crc", "index-check"])
+def test_a_file_counts_the_findings_that_are_about_it(command: str) -> None:
+    done = kfmt(command, ROOT / "damaged_segments", "--json", "--notes")
+    rows = done.of("file") or done.of("index")
+    assert rows
+    for severity in ("error", "warning", "note"):
+        told = [row for row in done.of("finding") if row["severity"] == severity]
+        assert done.of("summary")[0][f"{severity}s"] == len(told)

@@ -1,0 +1,178 @@
+"""The shape of a log: intervals of time, gaps, the order of times, and its cells."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from kfmt_cli.core.source import open_source
+from kfmt_cli.log.reader import LogReader
+from kfmt_cli.log.shape import DAY, HOUR, MOST_BUCKETS, WIDTHS, Buckets, Shape, Strip, TimeOrder
+from tests.support.samples import ORDERS, TXN
+
+
+def buckets(numbers: dict[int, int], width: int = 1) -> Buckets:
+    """Intervals with so many batches each, of two records and three bytes."""
+    return Buckets(width, {number: (n, 2 * n, 3 * n) for number, n in numbers.items()})
+
+
+def test_each_width_is_a_multiple_of_the_one_before() -> None:
+    assert all(wide % narrow == 0 for narrow, wide in pairwise(WIDTHS))
+    assert (WIDTHS[0], WIDTHS[-1]) == (1, 36_400 * DAY)
+
+
+def test_intervals_are_summed_when_they_grow() -> None:
+    found = buckets({0: 1, 9: 2, 10: 3, 25: 4})
+    found.to_width(10)
+    assert found.counts == {0: (3, 6, 9), 1: (3, 6, 9), 2: (4, 8, 12)}
+    assert list(found.rows()) == [(0, 10, (3, 6, 9)), (10, 20, (3, 6, 9)), (20, 30, (4, 8, 12))]
+    found.to_width(10)
+    assert found.width == 10
+    found.widen(3)
+    assert found.width == 10
+    found.widen(2)
+    assert (found.width, found.counts) == (100, {0: (10, 20, 30)})
+
+
+def test_logs_of_unlike_intervals_are_merged_in_the_longer() -> None:
+    for one, other in ((1, 100), (100, 1)):
+        left = buckets({250 // one: 1}, one)
+        left.merge(buckets({200 // other: 5, 900 // other: 7}, other))
+        assert (left.width, left.counts) == (100, {2: (6, 12, 18), 9: (7, 14, 21)})
+
+
+def test_times_are_added_in_intervals_of_which_there_are_not_too_many() -> None:
+    times = np.arange(0, 20 * MOST_BUCKETS, 5)
+    ones = np.ones(len(times), np.int64)
+    found, few = Buckets(), Buckets()
+    found.add(times, (ones, 2 * ones, 3 * ones))
+    assert found.width == 100
+    assert len(found.counts) == MOST_BUCKETS // 5
+    assert set(found.counts.values()) == {(20, 40, 60)}
+    times, ones = times[:MOST_BUCKETS], ones[:MOST_BUCKETS]
+    few.add(times, (ones, ones, ones))
+    assert (few.width, len(few.counts)) == (1, MOST_BUCKETS)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "core"),
+    [
+        ({}, (0, 0)),
+        ({5: 1}, (50, 50)),
+        ({5: 1, 7: 1}, (50, 70)),
+        ({0: 1, 50: 98, 99: 1}, (500, 500)),  # one of a hundred at each end is an outlier
+        ({0: 1, 50: 97, 99: 1}, (0, 990)),
+        ({0: 2, 50: 98, 99: 1}, (0, 500)),
+        ({0: 1, 50: 98, 99: 2}, (500, 990)),
+    ],
+)
+def test_the_core_is_without_the_outermost_batches(
+    numbers: dict[int, int], core: tuple[int, int]
+) -> None:
+    assert buckets(numbers, 10).core() == core
+
+
+@pytest.mark.parametrize(
+    ("span", "width"), [(149, 1), (150, 10), (1499, 10), (1500, 100), (149 * HOUR, HOUR)]
+)
+def test_intervals_are_drawn_as_long_as_fit(span: int, width: int) -> None:
+    found = buckets({0: 500, span: 500})
+    drawn = found.drawn(150)
+    assert drawn.width == width
+    assert drawn.counts == {0: (500, 1000, 1500), span // width: (500, 1000, 1500)}
+    assert found.width == 1  # it is a copy
+
+
+def test_outliers_are_drawn_in_the_intervals_of_the_others() -> None:
+    found = buckets({0: 1, 10_000: 300, 10_100: 300, 90_000: 1})
+    assert found.drawn(150).width == 1
+    spread = buckets({**{i * 1000: 1 for i in range(7)}, 50_000: 1000})
+    assert [spread.drawn(most).width for most in (4, 3)] == [1, 5000]  # at most twice as many
+
+
+def test_gaps_and_late_batches_of_a_real_log() -> None:
+    blocks = [
+        block for block in LogReader(open_source(str(ORDERS)), 0).blocks() if len(block.batches)
+    ]
+    (block,) = blocks
+    batches = block.batches
+    whole, parts = TimeOrder(), TimeOrder()
+    whole.take(batches)
+    for rows in (slice(0, 5), slice(5, 6), slice(6, None)):
+        part = TimeOrder()
+        part.take(batches.select(np.arange(len(batches))[rows]))
+        parts.add(part)
+    assert (whole.batches, whole.late) == (12, 0)
+    assert (whole.first, whole.largest) == (
+        int(batches.base_timestamp.min()),
+        int(batches.max_timestamp.max()),
+    )
+    waits = [
+        (int(first - before), int(before), int(first), int(offset))
+        for first, before, offset in zip(
+            batches.base_timestamp[1:],
+            np.maximum.accumulate(batches.max_timestamp)[:-1],
+            batches.last_offset[1:],
+            strict=True,
+        )
+        if first > before
+    ]
+    assert whole.gaps == sorted(waits, reverse=True)[:5]
+    assert (parts.batches, parts.first, parts.largest) == (12, whole.first, whole.largest)
+
+
+def test_late_batches_are_older_than_one_before_them() -> None:
+    (block,) = LogReader(open_source(str(TXN)), 0).blocks()
+    times = block.batches.max_timestamp.tolist()
+    order = TimeOrder()
+    order.take(block.batches)
+    assert order.late == sum(time < max(times[: i + 1]) for i, time in enumerate(times)) > 0
+
+
+@pytest.mark.parametrize("n_cells", [1, 3, 12, 1000])
+def test_the_cells_of_a_log_hold_all_of_it(n_cells: int) -> None:
+    (block,) = LogReader(open_source(str(TXN)), 0).blocks()
+    batches = block.batches
+    size = TXN.stat().st_size
+    strip = Strip(size, n_cells)
+    strip.take(batches)
+    strip.index(np.array([1206, 2250, 3559, 2 * size, -1]))
+    cells = list(strip.cells())
+    wide = -(-size // n_cells)
+    assert len(cells) <= n_cells
+    assert strip.index_entries == 5
+    seen = 0
+    for cell in cells:
+        inside = batches.position // wide == cell.position // wide
+        rows = np.flatnonzero(inside)
+        assert cell.position == batches.position[rows[0]]
+        assert cell.bytes == batches.size[rows].sum()
+        assert (cell.batches, cell.records) == (len(rows), batches.records_count[rows].sum())
+        assert cell.control == batches.control[rows].sum()
+        assert cell.last_offset == batches.last_offset[rows].max()
+        assert cell.max_timestamp == batches.max_timestamp[rows].max()
+        assert cell.index_entries == sum(
+            at // wide == cell.position // wide for at in (1206, 2250, 3559)
+        )
+        seen += len(rows)
+    assert seen == len(batches)
+
+
+def test_the_shape_of_two_logs_is_that_of_both() -> None:
+    one, other = Shape(), Shape()
+    for block in LogReader(open_source(str(TXN)), 0).blocks():
+        one.take(block)
+        other.take(block)
+    twice = Shape()
+    twice.add(one)
+    twice.add(other)
+    assert set(one.codecs) == {"none", "lz4", "zstd"}
+    for name, counts in one.codecs.items():
+        assert twice.codecs[name] == tuple(2 * n for n in counts)
+    assert sum(counts[2] for counts in one.codecs.values()) == TXN.stat().st_size
+    assert twice.order.batches == 2 * one.order.batches
+    assert twice.buckets.counts == {
+        number: tuple(2 * n for n in counts) for number, counts in one.buckets.counts.items()
+    }

@@ -1,0 +1,161 @@
+"""Transcripts of whole pages: every word, sort value, link and chart row; `pytest --update-golden`
+rewrites them, a person reads the diff.
+
+A table has a line per row, a cell its text, then its sort value, link and class if it has any.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from datetime import datetime
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from kfmt_cli.core.times import time_text
+from tests.support.samples import kfmt
+from tools.kafka import ROOT
+
+pytest.importorskip("altair", reason="the extra report is not installed")
+
+FOLDER = ROOT / "tests" / "golden" / "report"
+NOW = "2026-11-25T12:00"
+BROKER = "sample_segments/kafka-3.9.1-broker1"
+PAGES = {
+    "topics": (f"{BROKER}/orders-0", f"{BROKER}/weird-times-0", f"{BROKER}/__consumer_offsets-1"),
+    "transactions": (f"{BROKER}/txn-0", "DISK/live/txn-0"),
+    "damaged": tuple(f"DISK/{name}-0" for name in ("flipped-bit", "truncated", "garbage")),
+}
+# What is without indexes, whose files' times count: the copy, and how many days before NOW.
+COPIED = {
+    "live/txn-0": ("sample_segments/kafka-3.9.1-live/txn-0", 2),
+    "flipped-bit-0": ("damaged_segments/flipped-bit-0", 3),
+    "truncated-0": ("damaged_segments/truncated-0", 1),
+    "garbage-0": ("damaged_segments/garbage-0", 10),
+}
+# What files take on this disk; the findings are those of `check`.
+# What other versions of a library would compress differently.
+LEFT_OUT = ("Disk usage", "Findings of kind", "Alternative", "Data for this chart (what if)")
+SHOWN = ("data-v", "href", "data-chart")
+STYLES = (
+    "good",
+    "warning",
+    "error",
+    *(f"card {style}" for style in ("good", "warning", "error", "plain")),
+)
+ROWS = 4  # of a table, and the last
+
+
+class Page(HTMLParser):
+    """The page as lines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.charts = ""
+        self._text = ""
+        self._after: list[str] = []
+        self._cells: list[str] | None = None
+        self._script: str | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        if tag in ("script", "style"):
+            self._script = named.get("id") or ""
+            return
+        if tag in ("th", "td", "tr", "caption", "li", "p", "h1", "h2", "h3", "div", "dt", "dd"):
+            self._line()
+        if tag == "tr":
+            self._cells = []
+        self._after += [f"{name}={named[name]}" for name in SHOWN if name in named]
+        if named.get("class") in STYLES:
+            self._after.append(str(named["class"]))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("script", "style"):
+            self._script = None
+        elif tag in ("th", "td") and self._cells is not None:
+            self._cells.append(self._taken())
+        elif tag == "tr" and self._cells is not None:
+            self.lines.append("| " + " | ".join(self._cells))
+            self._cells = None
+        elif tag == "dd":  # what a finding of the kind means
+            self._taken()
+        elif tag in ("caption", "li", "p", "h1", "h2", "h3", "div", "dt"):
+            self._line()
+
+    def handle_data(self, data: str) -> None:
+        if self._script is None:
+            self._text += data
+        elif self._script == "data":
+            self.charts += data
+
+    def _taken(self) -> str:
+        said = [" ".join(self._text.split()), *(f"<{after}>" for after in self._after)]
+        self._text, self._after = "", []
+        return " ".join(word for word in said if word)
+
+    def _line(self) -> None:
+        if self._cells is None and (said := self._taken()):
+            self.lines.append(said)
+
+
+def shortened(lines: list[str]) -> list[str]:
+    """Long tables by their first and last rows, and none of those that are left out."""
+    found: list[str] = []
+    rows: list[str] = []
+    caption = ""
+    for line in [*lines, ""]:
+        if line.startswith("| "):
+            rows.append(line)
+            continue
+        if rows and not caption.startswith(LEFT_OUT):
+            found += rows[: ROWS + 1]
+            found += rows[ROWS + 1 :][-1:]
+        rows = []
+        caption = line
+        found.append(line)
+    return found
+
+
+def of_charts(script: str) -> list[str]:
+    """The tables of the charts, by their first and last rows."""
+    lines = []
+    for name, table in json.loads(script)["tables"].items():
+        rows = table["rows"]
+        if name == "what_if":
+            continue
+        lines.append(f"{name}: {len(rows)} rows of {', '.join(table['columns'])}")
+        lines += [json.dumps(row) for row in [*rows[:ROWS], *rows[ROWS:][-1:]]]
+    return lines
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_is_what_kfmt_says(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    file, data, disk = (tmp_path / name for name in ("page.html", "page.json", "disk"))
+    now = int(datetime.fromisoformat(f"{NOW}+00:00").timestamp())
+    for copied, (source, days) in COPIED.items():
+        shutil.copytree(ROOT / source, disk / copied)
+        for path in (disk / copied).iterdir():
+            os.utime(path, (now - days * 86_400,) * 2)
+    paths = [path.replace("DISK", str(disk)) for path in PAGES[name]]
+    kfmt("report", *paths, "--to", file, "--data", data, "--now", NOW)
+    made_at = json.loads(data.read_text())[0]["made_at"]
+    page = Page()
+    page.feed(file.read_text())
+    said = "\n".join([*shortened(page.lines), "", *of_charts(page.charts)]) + "\n"
+    said = re.sub(r"(?m)^Made by kfmt \S+ on .* UTC\. A", "Made by kfmt N on N. A", said)
+    said = re.sub(r"(?m)^A sample of .*", "A sample of N", said)
+    for words, name_of in ((disk, "DISK"), (made_at, "MADE"), (time_text(made_at), "MADE")):
+        said = said.replace(str(words), name_of)
+    golden = FOLDER / f"{name}.txt"
+    if request.config.getoption("--update-golden"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(said)
+    assert said == golden.read_text()

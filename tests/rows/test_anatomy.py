@@ -1,0 +1,59 @@
+"""The value of a field as it is shown next to its bytes, and what it means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kfmt_cli.rows.anatomy import shown
+from kfmt_cli.rows.segment_row import names_of
+from tests.broker.test_state import built, commit, message, record
+from tests.support.samples import Row, kfmt
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "words"),
+    [
+        *((None, "x", ""), (b"abc", "x", '"abc"'), (b"", "x", '""'), ("é", "x", '"é"')),
+        *((b"a\n", "x", "binary"), (b"\xff", "x", "binary"), ("é".encode(), "x", '"é"')),
+        *((0x1F, "crc", "0000001f"), (0xFFFFFFFF, "crc", "ffffffff"), (31, "x", "31")),
+        *((0, "attributes", "0x0"), (-1, "attributes", "0xffff"), (0x30, "attributes", "0x30")),
+        *((True, "x", "true"), (1.5, "x", "1.5"), ([1, b"\0"], "x", '[1,"AA=="]')),
+    ],
+)
+def test_a_value_as_it_is_shown(value: Any, name: str, words: str) -> None:
+    assert shown(value, name) == words
+
+
+def meanings(folder: Path, offset: int) -> dict[str, Any]:
+    rows: list[Row] = kfmt(
+        "hex", folder / f"{0:020}.log", "--offset", str(offset), "--alone", "--json"
+    ).of("field")
+    return {row["path"].rpartition(".")[2]: row["meaning"] for row in rows}
+
+
+def test_what_times_and_numbers_mean(tmp_path: Path) -> None:
+    topic = "__consumer_offsets"
+    key = message(topic, 1, "key", 0, {"group": "g", "topic": "t", "partition": 0})
+    numbers = {"offset": 7, "metadata": "", "commit_timestamp": 0, "expire_timestamp": -1}
+    times = message(topic, 1, "value", 1, numbers)
+    folder = built(tmp_path / f"{topic}-0", [commit(0, 3), record(1, key, times)])
+    found = meanings(folder, 0)
+    assert found["commit_timestamp"] == "1970-01-01 00:00:00.005"
+    found = meanings(folder, 1)
+    assert found["commit_timestamp"] == "1970-01-01 00:00:00.000"
+    assert found["expire_timestamp"] == "none"
+    assert (found["offset"], found["base_offset"]) == (None, None)
+    assert found["compression"] == "none"
+    assert (found["transactional"], found["timestamp_type"]) == ("no", "CreateTime")
+    assert found["producer_id"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("bits", "names"),
+    [(None, []), (0, []), (1, ["a"]), (2, ["b"]), (5, ["a", "c"]), (15, ["a", "b", "c"])],
+)
+def test_names_by_bits(bits: int | None, names: list[str]) -> None:
+    assert names_of(bits, ("a", "b", "c")) == names

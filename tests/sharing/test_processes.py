@@ -1,0 +1,33 @@
+"""How many processes and shares some work is worth."""
+
+from __future__ import annotations
+
+import pytest
+
+from kfmt_cli.sharing import processes
+from kfmt_cli.sharing.processes import at_once, map_processes, worth
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "remote", "expected"),
+    [(0, False, 1), ((64 << 20) - 1, False, 1), (64 << 20, False, 6), (0, True, 6)],
+)
+def test_processes_are_started_for_many_bytes_or_files_elsewhere(
+    n_bytes: int, remote: bool, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "OPENERS", {"url": None} if remote else {})
+    assert worth(6, n_bytes) == expected
+
+
+@pytest.mark.parametrize(
+    ("n_shares", "jobs", "expected"), [(1, 1, 1), (16, 1, 1), (17, 1, 4), (32, 2, 1), (33, 2, 4)]
+)
+def test_many_shares_are_given_several_at_once(n_shares: int, jobs: int, expected: int) -> None:
+    assert at_once(n_shares, jobs) == expected
+
+
+def test_one_job_or_one_item_starts_no_process() -> None:
+    seen: list[int] = []
+    assert list(map_processes(seen.append, [1, 2, 3], 1)) == [None] * 3
+    assert list(map_processes(seen.append, [4], 8)) == [None]
+    assert seen == [1, 2, 3, 4]  # of this process

@@ -1,0 +1,124 @@
+"""The formats of keys and values, one by one, and the text that a decoded message becomes."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+
+from kfmt_cli.topics import decoder_for
+from kfmt_cli.topics.payloads import FORMATS, Schema, read_json
+from kfmt_cli.topics.saying import in_words
+
+READ: dict[str, list[tuple[bytes, Any]]] = {
+    "text": [(b"", ""), ("é".encode(), "é"), (b"\xff", ValueError)],
+    "json": [(b"[1]", [1]), (b"", ValueError), (b"NaN", ValueError), (b"{", ValueError)],
+    "hex": [(b"", ""), (b"\x00\xff", "00ff")],
+    "int": [
+        *((b"\x00\x00\x00\x07", 7), (b"\xff\xff\xff\xff", -1), (b"", ValueError)),
+        *((bytes(3), ValueError), (bytes(5), ValueError)),
+    ],
+    "long": [(struct.pack(">q", -(1 << 63)), -(1 << 63)), (bytes(4), ValueError)],
+    "double": [(struct.pack(">d", 0.5), 0.5), (bytes(9), ValueError)],
+    "uuid": [
+        (bytes(range(16)), "00010203-0405-0607-0809-0a0b0c0d0e0f"),
+        *((bytes(15), ValueError), (bytes(17), ValueError)),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "value"), [(name, *case) for name in READ for case in READ[name]]
+)
+def test_bytes_are_read_in_their_format_or_refused(name: str, data: bytes, value: Any) -> None:
+    read = FORMATS[name].reader(Schema())
+    if value is ValueError:
+        with pytest.raises(ValueError, match=r"."):
+            read(data)
+    else:
+        assert read(data) == value
+
+
+@pytest.mark.parametrize(
+    ("data", "is_read"),
+    [
+        (b"[" * 200 + b"]" * 200, True),
+        (b"[" * 201 + b"]" * 201, False),
+        (b'{"a":' * 200 + b"1" + b"}" * 200, True),
+        (b'{"a":' * 201 + b"1" + b"}" * 201, False),
+        # Only what is open at the same time counts.
+        (b"[" + b",".join([b"[[]]"] * 500) + b"]", True),
+        (b"[" + b"[],{}," * 300 + b"[" * 199 + b"]" * 199 + b"]", True),
+        (b"[" + b"[],{}," * 300 + b"[" * 200 + b"]" * 200 + b"]", False),
+        (b"[" * 200 + b'"]]]]"' + b"]" * 200, True),
+        (b"[" * 200 + b'"[\\"["' + b"]" * 200, True),
+    ],
+)
+def test_json_may_be_nested_two_hundred_levels_deep(data: bytes, is_read: bool) -> None:
+    if is_read:
+        assert isinstance(read_json(data), list | dict)
+    else:
+        with pytest.raises(ValueError, match=r"^it is nested more than 200 levels deep$"):
+            read_json(data)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"name": None, "data": None}, ""),
+        ({"name": "OffsetCommitKey", "data": {"group": "a"}}, "OffsetCommit group=a"),
+        ({"name": "TransactionLogValue", "data": None}, "TransactionLog"),
+        ({"name": "RecordKeyed", "data": {}}, "RecordKeyed"),
+        ({"name": "A", "data": {"n": 3, "n_name": "three", "m": 4}}, "A n=three m=4"),
+        ({"name": "A", "data": {"in": {"n": 3, "n_name": "x"}}}, "A in={n=x}"),
+        (
+            {"name": "A", "data": {"list": [1, {"b": None}], "t": True}},
+            "A list=[1, {b=null}] t=true",
+        ),
+        (
+            {"name": "A", "data": {"text": "a b", "empty": "", "x": 'q"'}},
+            'A text="a b" empty="" x="q""',
+        ),
+        ({"name": "A", "data": {"line": "a\nb", "brace": "{"}}, 'A line="a\nb" brace="{"'),
+        ({"name": "A", "data": {"a": 1}, "note": "odd"}, "A a=1 (odd)"),
+        ({"name": "A", "data": None, "deletes": "K x"}, "deletes K x"),
+        ({"value": "text", "data": None}, "text"),
+        ({"value": {"a": [1, 2]}}, '{"a":[1,2]}'),
+        ({"value": "\ud800"}, "\\ud800"),
+    ],
+)
+def test_a_decoded_message_as_text(values: dict[str, Any], words: str) -> None:
+    assert in_words(values) == words
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        (b"", None),
+        (b"\x00", "byte 4: 1 trailing byte"),
+        (b"\x00\x00", "byte 4: 2 trailing bytes"),
+    ],
+)
+def test_what_is_left_over_after_a_record_of_the_metadata_is_a_fault(
+    more: bytes, fault: str | None
+) -> None:
+    decoder = decoder_for("__cluster_metadata")
+    assert decoder is not None
+    no_op = b"\x01\x14\x00\x00"  # frame, type, version, no tagged fields
+    found = decoder.value(None, no_op + more)
+    assert found is not None
+    assert (found.name, found.values["data"]) == ("NoOpRecord", {})
+    assert (found.fault, found.values.get("note")) == (fault, fault)
+
+
+def test_a_key_of_a_group_may_have_more_after_it() -> None:
+    """A broker reads no further than what it knows."""
+    decoder = decoder_for("__consumer_offsets")
+    assert decoder is not None
+    key = struct.pack(">hh3sh1si", 1, 3, b"one", 1, b"t", 5)
+    for more in (b"", b"\x00"):
+        found = decoder.key(key + more)
+        assert found is not None
+        assert found.fault is None
+        assert found.values["data"] == {"group": "one", "topic": "t", "partition": 5}

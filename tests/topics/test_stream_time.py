@@ -1,0 +1,30 @@
+"""The metadata that Kafka Streams commits with an offset."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from kfmt_cli.topics.consumer_offsets.streams_commit import stream_time
+
+
+def metadata(version: int, time: int, more: bytes = b"") -> str:
+    return base64.b64encode(bytes([version]) + time.to_bytes(8, "big", signed=True) + more).decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        (metadata(1, 1_700_000_000_000), 1_700_000_000_000),
+        (metadata(2, 1_700_000_000_000), 1_700_000_000_000),
+        (metadata(2, 7, b"processors"), 7),  # what follows is no part of the time
+        (metadata(1, -1), -1),
+        (metadata(1, 7, b"x"), None),
+        *((metadata(0, 7), None), (metadata(3, 7), None)),
+        *((None, None), ("", None), ("plain text", None), ("AQAAAAAAAAAA*", None)),
+        (base64.b64encode(b"\x01" + bytes(7)).decode(), None),
+    ],
+)
+def test_the_stream_time_is_read_if_it_is_one(text: str | None, time: int | None) -> None:
+    assert stream_time(text) == time
