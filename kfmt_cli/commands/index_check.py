@@ -125,12 +125,16 @@ def show_lookups(
 
     wanted: the version that the user named.
     """
+    known: dict[Path, PredictedFor] = {}
     for target in targets(paths, run.complain):
         found = [segment for segment in target.segments() if segment.log is not None]
         folders = sorted({_folder(segment) for segment in found})
         for folder in folders:
             here = [segment for segment in found if _folder(segment) == folder]
-            kafka = wanted or version_at(Path(folder).resolve().parent)
+            above = Path(folder).resolve().parent
+            if above not in known:
+                known[above] = wanted or version_at(above)
+            kafka = known[above]
             lookup = look_up(choose(here, offset, timestamp), offset, timestamp, kafka.version)
             lines = lookup_lines(lookup, run.host.theme, version_words([kafka]))
             run.sink.document(LOOKUP, {**_row(lookup), **kafka.row}, lines)
