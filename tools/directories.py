@@ -18,7 +18,7 @@ from tools.observe import TRIES, Files, run_starts
 
 META = "version=1\ncluster.id={cluster}\nnode.id=1\ndirectory.id={directory}\n"
 SECOND_ID = "2aaaaaaaQaaaaaaaaaaaaa"
-Change = Callable[[Path], None]
+Change = Callable[[Path], object]
 """Changes the directories `one` and, if there are two, `two` below a path."""
 
 

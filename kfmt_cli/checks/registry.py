@@ -46,6 +46,7 @@ CHECKS: list[ListedCheck] = [
     ListedCheck(Scope.CHECKPOINTS, f"{_HERE}.history.checkpoint_offsets:CheckpointOffsets"),
     ListedCheck(Scope.BROKERS, f"{_HERE}.history.owners:Owners"),
     ListedCheck(Scope.BROKERS, f"{_HERE}.history.owners:MissingReplicas"),
+    ListedCheck(Scope.BROKERS, f"{_HERE}.history.owners:MovingReplicas"),
     ListedCheck(Scope.STARTS, f"{_HERE}.history.starts:SetAside"),
     ListedCheck(Scope.STARTS, f"{_HERE}.history.starts:FailingStarts"),
 ]

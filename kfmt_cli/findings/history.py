@@ -138,6 +138,13 @@ REPLICA_MISSING = code(
     "if that becomes the leader, the other replicas are truncated to its end and lose their "
     "records.",
 )
+REPLICA_MOVING = code(
+    "replica-moving",
+    _note,
+    "A replica is being moved here from another log directory.",
+    "The broker copies what is missing, then renames this directory and deletes the one it "
+    "replaces. If both are needed, copy them before a broker starts.",
+)
 PARTITION_TWICE = code(
     "partition-twice",
     _error,

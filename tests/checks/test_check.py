@@ -31,7 +31,11 @@ NOT_IN_THE_MATRIX = {
     *("records-limit", "payload-malformed", "notes-crc-mismatch", "notes-malformed"),
     "time-index-timestamp-not-largest",
     "producers-unknown",  # it is of rebuild-index
-    *("owner-contradicted", "replica-missing"),  # of whole brokers: test_owners.py
+    *(
+        "owner-contradicted",
+        "replica-missing",
+        "replica-moving",
+    ),  # of whole brokers: test_owners.py
 }
 DAMAGES = matrix()
 

@@ -57,6 +57,13 @@ def test_directories_of_two_brokers_are_two_brokers(disk: Path) -> None:
     assert [row["starts"] for row in done.of("log_directory")] == [True, True]
 
 
+def test_a_replica_that_moves_names_the_one_it_replaces(disk: Path) -> None:
+    shutil.copytree(disk / "orders-0", disk / f"orders-0.{'a' * 32}-future")
+    done = kfmt("check", disk, "--json")
+    [finding] = [row for row in done.of("finding") if row["code"] == "replica-moving"]
+    assert finding["message"] == f"replaces {disk}/orders-0"
+
+
 def test_a_replica_that_is_not_there_is_an_error(disk: Path) -> None:
     shutil.rmtree(disk / "replicated-0")
     done = kfmt("check", disk, "--json")

@@ -58,6 +58,7 @@ NO_CLAIM = {
     "partition-twice": "nothing is said of a broker",
     "partition-set-aside": "what becomes of it is foretold: tests/interop/test_directories",
     "owner-contradicted": "nothing is said of a broker",
+    "replica-moving": "nothing is said of a start",
     "replica-missing": "its empty log is foretold: tests/interop/test_directories",
     "start-fails": "the reason of each is its own: tests/interop/test_start",
 }

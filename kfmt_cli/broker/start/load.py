@@ -123,7 +123,6 @@ class _Loader:
             end = self._recover_log()
         self._check_size(self._segments[max(self._segments)])
         done = self._done
-        done.deleted = self._files.deleted
         done.segments = [self._segments[segment] for segment in sorted(self._segments)]
         done.log_end = end
         done.log_start = max(self._found.log_start, done.segments[0].base)
@@ -133,6 +132,10 @@ class _Loader:
             done.segments, done.log_start, done.log_end, after_clean=self._found.is_clean
         )
         self._find_unstable(done)
+        done.deleted = [
+            *self._files.deleted,
+            *(name for name in snapshots if self._files.offset(name) not in self._snapshots.files),
+        ]
         return done
 
     def _check_size(self, last: OpenSegment) -> None:

@@ -61,3 +61,26 @@ class MissingReplicas(BrokerCheck):
                 more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
                 words = f"no directory for {named}{more}"
                 yield Finding(printable(directory.path), codes.REPLICA_MISSING, None, words)
+
+
+class MovingReplicas(BrokerCheck):
+    """No replica is on the way from one log directory to another."""
+
+    codes = (codes.REPLICA_MOVING,)
+
+    def look(self, broker: Broker, replicas: Mapping[str, list[Replica]]) -> Iterator[Finding]:
+        every = [
+            replica
+            for directory in broker.directories
+            for replica in replicas.get(directory.path, ())
+        ]
+        current = {
+            parsed_place(replica.name): replica for replica in every if not suffix_of(replica.name)
+        }
+        for replica in every:
+            if suffix_of(replica.name) == "future":
+                other = current.get(parsed_place(replica.name))
+                words = "the replica that it replaces is not here"
+                if other is not None:
+                    words = f"replaces {other.shown}"
+                yield Finding(replica.shown, codes.REPLICA_MOVING, None, words)
