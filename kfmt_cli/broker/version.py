@@ -6,6 +6,7 @@ Source: `org.apache.kafka.common.record.FileRecords` (`searchForOffsetWithSize` 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -49,10 +50,14 @@ class PredictedFor:
         """The version in the JSON contract."""
         return {"kafka_version": self.version.name, "observed_on": [self.version.observed_on]}
 
-    @property
-    def words(self) -> str:
-        """The version and the reason, for the end of a prediction."""
-        return f"for Kafka {self.version.name}, {self.why}"
+
+def version_words(found: Iterable[PredictedFor]) -> str:
+    """The versions and the reasons, for the end of a prediction."""
+    reasons: dict[str, set[str]] = {}
+    for its in found:
+        reasons.setdefault(its.version.name, set()).add(its.why)
+    words = (f"for Kafka {name}, {' or '.join(sorted(why))}" for name, why in reasons.items())
+    return "; ".join(sorted(words))
 
 
 BY_DEFAULT = PredictedFor(OLDEST, "the default")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kfmt_cli.broker.lookup import Lookup, choose, look_up
 from kfmt_cli.broker.start.brokers import version_at
-from kfmt_cli.broker.version import PredictedFor
+from kfmt_cli.broker.version import PredictedFor, version_words
 from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.commands.run import Event, Run, Unread, told
 from kfmt_cli.core.packed import WHOLLY_PACKED
@@ -125,14 +125,18 @@ def show_lookups(
 
     wanted: the version that the user named.
     """
+    known: dict[Path, PredictedFor] = {}
     for target in targets(paths, run.complain):
         found = [segment for segment in target.segments() if segment.log is not None]
         folders = sorted({_folder(segment) for segment in found})
         for folder in folders:
             here = [segment for segment in found if _folder(segment) == folder]
-            kafka = wanted or version_at(Path(folder).resolve().parent)
+            above = Path(folder).resolve().parent
+            if above not in known:
+                known[above] = wanted or version_at(above)
+            kafka = known[above]
             lookup = look_up(choose(here, offset, timestamp), offset, timestamp, kafka.version)
-            lines = lookup_lines(lookup, run.host.theme, kafka.words)
+            lines = lookup_lines(lookup, run.host.theme, version_words([kafka]))
             run.sink.document(LOOKUP, {**_row(lookup), **kafka.row}, lines)
             if lookup.batch is None:
                 run.host.reached(ExitCode.FINDINGS)

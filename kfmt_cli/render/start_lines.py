@@ -10,6 +10,7 @@ from typing import Protocol
 from kfmt_cli.broker.start.brokers import Next
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
 from kfmt_cli.broker.start.ranges import Ranges, size_of_ranges, without
+from kfmt_cli.broker.version import version_words
 from kfmt_cli.render.style import Theme, count, fitted, grouped, safe
 
 _BECOMES = {
@@ -210,14 +211,14 @@ def next_start_words(following: Next, unread: int = 0) -> str:
         retry = (
             "; that attempt deletes .kafka_cleanshutdown, so the following start runs log recovery"
         )
-    return f"{marker}; {end}{retry} ({following.kafka.words})"
+    return f"{marker}; {end}{retry} ({version_words([following.kafka])})"
 
 
 def either_start_words(starts: Sequence[Start], unread: int = 0) -> str:
     """Whether a broker starts if it is unknown how it stopped."""
     if not starts:
         return "not a partition directory: no broker start predicted"
-    version = " and ".join(sorted({start.kafka.words for start in starts}))
+    version = version_words(start.kafka for start in starts)
     fails = {start.after for start in starts if not start.starts}
     if unread and len(fails) < 2:
         return _unknown(unread)

@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli import check
-from kfmt_cli.broker.version import MOST_LEVEL, NEWEST, OLDEST, VERSIONS, by_level
+from kfmt_cli.broker.version import (
+    BY_DEFAULT,
+    MOST_LEVEL,
+    NEWEST,
+    OLDEST,
+    VERSIONS,
+    by_level,
+    by_option,
+    version_words,
+)
 from kfmt_cli.errors import UsageError
 from tests.support.broken_partitions import ORDERS, V1_GZIP, name, sample
 from tests.support.rebuild import with_crc
@@ -92,7 +101,13 @@ def test_levels_of_metadata_version() -> None:
     assert by_level(1).version is OLDEST
     newer = by_level(MOST_LEVEL + 1)
     assert newer.version is NEWEST
-    assert "newest that kfmt knows" in newer.words
+    assert "newest that kfmt knows" in newer.why
+
+
+def test_versions_in_words() -> None:
+    both = [by_level(21), BY_DEFAULT, by_option("4.2"), by_level(21)]
+    words = "for Kafka 3.9, by the metadata log or the default; for Kafka 4.2, by --kafka-version"
+    assert version_words(both) == words
 
 
 def looked_up(files: Files, folder: Path, offset: int, *options: str) -> Row:
