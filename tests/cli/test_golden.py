@@ -38,6 +38,7 @@ def transcript(commands: list[str], dst: str) -> str:
     said = re.sub(rf'("(?:{names})":)\d+', r"\1N", "\n".join(parts))
     said = re.sub(r"(?m)^(logs, under .* settings:).*(?:\n  \S.*)*", r"\1 N", said)
     said = re.sub(r"\bat [\d.]+ MB/s", "at N MB/s", said)
+    said = re.sub(r"\d+ of +(\d+ pages) +\d+%", r"N of \1 N%", said)  # of the page cache
     return re.sub(r"(\d [kMG]?B) +[\d.]+ [kMG]?B\b", r"\1 N", said)
 
 

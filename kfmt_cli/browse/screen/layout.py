@@ -270,7 +270,8 @@ class BrowserLayout(App[None]):
     def _look(self) -> None:
         """Show the progress of threads."""
         log = self.session.log
-        if log is not None and self.panes.display:
+        # The last tick may come when the panes are gone.
+        if log is not None and self.query(LogPanes) and self.panes.display:
             if self.panes.batches.n_rows != log.outline.n_rows:
                 self.panes.grow()
             self.reach_on()

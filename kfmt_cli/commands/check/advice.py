@@ -57,8 +57,9 @@ def steps_of(
     down = {start.file for start in starts if not start.starts}
     yield from _bring_back(listed)
     yield from (_identify(path, lines) for path, lines in missing)
-    yield from (step for report in listed for step in _out_of_the_way(report, down))
-    yield from _rescue(listed)
+    moves = [step for report in listed for step in _out_of_the_way(report, down)]
+    yield from moves
+    yield from _rescue(listed, {step.file for step in moves})
     yield from _repair(listed)
     yield from _force_recovery(listed, starts)
 
@@ -95,14 +96,19 @@ def _bring_back(listed: Sequence[CheckedDirectory]) -> Iterator[NextStep]:
     )
 
 
-def _rescue(listed: Sequence[CheckedDirectory]) -> Iterator[NextStep]:
-    """Copy the undamaged batches that a start would lose or hide."""
+def _rescue(listed: Sequence[CheckedDirectory], helped: set[str]) -> Iterator[NextStep]:
+    """Copy the undamaged batches that a start would lose or hide, or that keep a broker down.
+
+    helped: directories with a step after which the broker starts.
+    """
     for option, what in (("", "undamaged batch"), (" --records", "undamaged batch and record")):
         hidden = []
         for report in listed:
             after = (report.after(CRASH), report.after(CLEAN))
             its = [start for start in after if start is not None and start.becomes is None]
             at_risk = merged(range_ for start in its for range_ in start.salvageable)
+            if its and report.shown not in helped and all(_is_down(report, s) for s in its):
+                at_risk = merged((first, end - 1) for first, end in report.extents.values())
             # Consumers receive the records before the fault in a batch.
             by_record = any(start.in_damage for start in its)
             if at_risk and by_record is bool(option):
@@ -112,6 +118,11 @@ def _rescue(listed: Sequence[CheckedDirectory]) -> Iterator[NextStep]:
             partial("kfmt salvage {1}{0} DST".format, option),
             partial(_rescued, what),
         )
+
+
+def _is_down(report: CheckedDirectory, start: Start) -> bool:
+    """Whether a partition's own logs keep a broker from starting."""
+    return not start.starts and not start.is_twice and start.file == report.shown
 
 
 def _rescued(what: str, n: int) -> str:
