@@ -241,8 +241,9 @@ def base_offset_of(log: LogBytes, batch: StoredBatch) -> int:
     return first + offset
 
 
-def first_of_wrapper(message: bytes, last: int) -> int:
-    """The first offset in a valid wrapper of magic 0 or 1; a message's own offset."""
+def first_of_wrapper(message: bytes, last: int) -> int | None:
+    """The first offset in a valid wrapper of magic 0 or 1, a message's own offset; None if the
+    wrapper cannot be read."""
     try:
         codec, magic = _codec(message), header.magic(message)
         if not 0 < codec < len(_CODECS):
@@ -251,9 +252,9 @@ def first_of_wrapper(message: bytes, last: int) -> int:
         inside = decompress(_CODECS[codec], value, Limit().of(len(value)), magic)
         offsets = [offset for offset, _ in _messages(inside)]
     except (CompressionError, _Error, struct.error):
-        return last
+        return None
     if not offsets:
-        return last
+        return None
     return offsets[0] if magic == 0 else last - offsets[-1] + offsets[0]
 
 

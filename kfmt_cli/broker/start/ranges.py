@@ -125,16 +125,19 @@ def ranges_of(file: Input, base: int) -> LogRanges:
                     head = source.block(finding.position, HEADER_SIZE, 1)
                     _add_truncated(found, head, finding.position)
             columns = (block.batches[name].tolist() for name in _COLUMNS)
-            for at, low, last, known, is_valid, count, start, end in zip(*columns, strict=True):
-                first, top = low, last
+            for at, low, last, known, crc_valid, count, start, end in zip(*columns, strict=True):
+                first, top, is_valid = low, last, bool(crc_valid)
                 if not known:
                     whole = bytes(block.data[start:end])
-                    first = first_of_wrapper(whole, last) if is_valid else last
+                    inside = first_of_wrapper(whole, last) if is_valid else None
+                    # What a wrapper that cannot be read holds ends at its offset.
+                    first = base if inside is None else inside
+                    is_valid = inside is not None
                 elif is_valid and last < first:
                     top = first + count - 1
                 if not is_valid:
                     found.bad.add(at)
-                valid = bool(is_valid) and 0 <= first <= top
+                valid = is_valid and 0 <= first <= top
                 found.batches.append(HeldBatch(at, first, top, valid))
     finally:
         source.close()

@@ -214,7 +214,9 @@ class OpenSegment:
         """The first offset of a batch; for a wrapper, its first message's."""
         if batch.magic >= 2:
             return batch.base_offset
-        return first_of_wrapper(self.bytes.read(batch.position, batch.size), batch.last_offset)
+        last = batch.last_offset
+        first = first_of_wrapper(self.bytes.read(batch.position, batch.size), last)
+        return last if first is None else first
 
     def _set_entries(self, entries: list[tuple[int, int]]) -> None:
         rows = np.array(entries, np.int64).reshape(-1, 2)
