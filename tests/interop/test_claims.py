@@ -57,6 +57,8 @@ NO_CLAIM = {
     "offsets-lost": "what is gone was gone before a start",
     "partition-twice": "nothing is said of a broker",
     "partition-set-aside": "what becomes of it is foretold: tests/interop/test_directories",
+    "log-not-checked": "about the reading of files",
+    "deleted-records-back": "nothing is said of a start",
     "owner-contradicted": "nothing is said of a broker",
     "replica-moving": "nothing is said of a start",
     "replica-missing": "its empty log is foretold: tests/interop/test_directories",
