@@ -72,10 +72,13 @@ async def first_screen(app: BrowserApp, size: tuple[int, int]) -> str:
 
 async def settled(app: BrowserApp, pilot: Any) -> None:
     """Wait until no thread is at work and everything is drawn."""
-    calm = 0  # times in a row that no worker was running: a finished one may start another
+    calm = 0  # times in a row that nothing changed: a finished worker may start another
+    before = ""
     while calm < 2:
         await pilot.pause()
-        calm += 1
+        shown = screen_text(app)
+        calm = calm + 1 if shown == before else 0
+        before = shown
         if any(not worker.is_finished for worker in app.workers):
             await app.workers.wait_for_complete()
             calm = 0
