@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kfmt_cli.writing.salvage.rearrange import ASIDE
 from tests.support.combined_cases import Combined, combined
 from tests.support.samples import kfmt
 from tools.broker import CLEAN_SHUTDOWN
@@ -37,6 +38,8 @@ class Advised:
     """Commands with their prices."""
     loadings: Sequence[Loading]
     """What a start finds before the steps, and after each."""
+    aside: Sequence[set[int]]
+    """The offsets that a copy has set aside, as they conflict with others, after each step."""
 
 
 def advised(case: Combined, start: Start, folder: Path) -> Advised:
@@ -54,19 +57,24 @@ def advised(case: Combined, start: Start, folder: Path) -> Advised:
     rows = kfmt("check", given, "--json", "--jobs", "1").of("next")
     steps = [(row["command"], row["price"]) for row in rows]
     loadings = [_loading(given, case)]
+    aside: list[set[int]] = []
     for number, (command, _) in enumerate(steps):
+        aside.append(set())
         words = shlex.split(command)
         if words[:2] == ["kfmt", "salvage"]:
             saved = folder / f"saved-{number}"
             kfmt(*words[1:-1], saved)
             loadings.append(_loading(saved, case))
+            for conflicting in saved.rglob(f"{ASIDE}*"):
+                rows = kfmt("dump", conflicting, "--records", "--json").of("record")
+                aside[-1].update(row["offset"] for row in rows)
             continue
         if words[0] == "kfmt":
             kfmt(*words[1:])
         else:
             subprocess.run(["bash", "-c", command], check=True)
         loadings.append(_loading(given, case))
-    return Advised(case, start, steps, loadings)
+    return Advised(case, start, steps, loadings, aside)
 
 
 def _loading(folder: Path, case: Combined) -> Loading:
@@ -86,9 +94,9 @@ def harms(its: Advised, seen: Sequence[Judged]) -> list[str]:
     given = [inside(every, list(judged.reached)) if judged.starts else set() for judged in seen]
     found = []
     before = given[0]
-    for (command, price), after in zip(its.steps, given[1:], strict=True):
+    for (command, price), after, aside in zip(its.steps, given[1:], its.aside, strict=True):
         is_copy = command.endswith(" DST")
-        less = sorted((given[0] if is_copy else before) - after)
+        less = sorted((given[0] if is_copy else before) - after - aside)
         if less:
             found.append(f"{command} ({price}): {len(less)} less, from {less[0]}")
         before = before if is_copy else after

@@ -13,7 +13,7 @@ SEEDS = [
     *((1, 6, version) for version in (kafka.VERSION, kafka.NEWEST)),
     *(
         pytest.param(seed, 60, version, marks=LONG)
-        for seed in (2, 5)
+        for seed in (11, 12)
         for version in (kafka.VERSION, "4.0.0", "4.1.0", kafka.NEWEST)
     ),
 ]

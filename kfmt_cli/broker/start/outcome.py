@@ -115,6 +115,8 @@ class _Held:
     before: Ranges = field(default_factory=list)
     undamaged: Ranges = field(default_factory=list)
     """Those in undamaged batches."""
+    readable: Ranges = field(default_factory=list)
+    """Those in batches without any finding."""
     after: Ranges = field(default_factory=list)
     plain: dict[int, Range] = field(default_factory=dict)
     """The offsets of each segment with a valid log and index, by base offset."""
@@ -122,7 +124,7 @@ class _Held:
     """The batches of each other log, by base offset."""
 
 
-def _held(found: KnownLogs, loaded: Loaded, read: Read) -> _Held:
+def _held(found: KnownLogs, loaded: Loaded, odd: Mapping[int, frozenset[int]], read: Read) -> _Held:
     folder, held = found.folder, _Held()
     names = {offset_of_name(file): file for file in folder.files if file.endswith(".log")}
     bases = sorted(name for name in names if name is not None)
@@ -139,10 +141,12 @@ def _held(found: KnownLogs, loaded: Loaded, read: Read) -> _Held:
         if sound is not None:
             held.before.append((sound[0], sound[1] - 1))
             held.undamaged.append(held.before[-1])
+            held.readable.append(held.before[-1])
         else:
             in_log = ranges(folder.input(names[base]).path, names[base], base)
             held.before += in_log.held(following[base])
             held.undamaged += in_log.undamaged
+            held.readable += in_log.readable(odd.get(base, frozenset()))
         if segment is None or segment.sound_end is None or sound is None:
             continue
         if segment.is_recovered or base in found.trusted:
@@ -173,7 +177,7 @@ def _fill(
         for segment in loaded.segments
         if segment.size < segment.given_size
     ]
-    held = _held(found, loaded, read)
+    held = _held(found, loaded, odd, read)
     reach = Reach(loaded.segments, loaded.log_end, held.plain, held.by_log, odd)
     reached = reach.of(loaded.log_start)
     wanted = [(max(a, found.log_start), b) for a, b in held.before]
@@ -185,7 +189,7 @@ def _fill(
         start.passing = without(start.unreachable, without(start.unreachable, passing))
     hidden = [*start.lost, *start.unreachable]
     start.salvageable = without(hidden, without(hidden, held.undamaged))
-    start.in_damage = without(reached, held.undamaged)
+    start.in_damage = without(reached, held.readable)
 
 
 def _with_indexes(loaded: Loaded, folder: Folder) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -72,6 +73,16 @@ class LogRanges:
             (batch.first, batch.last)
             for batch in self.batches
             if batch.is_valid and batch.position not in self.bad
+        ]
+
+    def readable(self, odd: frozenset[int]) -> Ranges:
+        """The offsets of the batches without damage and without findings at these bytes."""
+        places = sorted(batch.position for batch in self.batches)
+        faulty = {places[i - 1] for at in odd if (i := bisect_right(places, at))}
+        return [
+            (batch.first, batch.last)
+            for batch in self.batches
+            if batch.is_valid and batch.position not in faulty | self.bad
         ]
 
     def held(self, next_base: int | None, size: int | None = None) -> Ranges:
