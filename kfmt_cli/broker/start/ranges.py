@@ -78,7 +78,8 @@ class LogRanges:
     def readable(self, odd: frozenset[int]) -> Ranges:
         """The offsets of the batches without damage and without findings at these bytes."""
         places = sorted(batch.position for batch in self.batches)
-        faulty = {places[i - 1] for at in odd if (i := bisect_right(places, at))}
+        # What is damaged itself says nothing about the batch before it.
+        faulty = {places[i - 1] for at in odd - self.bad if (i := bisect_right(places, at))}
         return [
             (batch.first, batch.last)
             for batch in self.batches
