@@ -23,6 +23,7 @@ from tools.observe import Given, Plan, Start, observe
 
 pytestmark = [
     pytest.mark.interop,
+    pytest.mark.timeout(1800),  # the first test starts the brokers of all
     pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing())),
 ]
 Base = tuple[bool, bool, str]  # with two log directories, with a metadata snapshot, the version
