@@ -14,7 +14,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -151,14 +151,12 @@ def run(data: Path, settings: Sequence[Mapping[str, str]], isolation: str | None
 def free_ports(count: int) -> list[int]:
     """Ports that nothing listens on, and that no outgoing connection is given until they are."""
     found: list[int] = []
-    with ExitStack() as held:
-        for port in random.sample(range(10_000, 32_000), 20_000):
-            taken = held.enter_context(socket.socket())
-            with suppress(OSError):
-                taken.bind(("127.0.0.1", port))
-                found.append(port)
-            if len(found) == count:
-                return found
+    for port in random.sample(range(10_000, 32_000), 20_000):
+        with socket.socket() as taken, suppress(OSError):
+            taken.bind(("127.0.0.1", port))
+            found.append(port)
+        if len(found) == count:
+            return found
     raise BrokerError(f"fewer than {count} ports are free")
 
 

@@ -252,7 +252,7 @@ class _Loader:
         before = [
             open_segment
             for base, open_segment in sorted(self._segments.items())
-            if base < segment.base or (base == segment.base and not is_opening)
+            if base < segment.base or not is_opening
         ]
         snapshots.load(snapshots.files)
         snapshots.rebuild(before, self._found.log_start, segment.base, after_clean=False)

@@ -159,11 +159,14 @@ class Snapshots:
         below = [segment.base for segment in segments if segment.base <= self._map_end]
         first = below[-1] if below else -1
         of_end = max((segment.base for segment in segments if segment.base <= end), default=None)
+        last_two = {segment.base for segment in segments[-2:]}
         for segment in segments:
             if not first <= segment.base < end:
                 continue
             start = max(segment.base, self._map_end, log_start)
             self._map_end = start
+            if segment.base in last_two:
+                self.take()
             if self.passes(segment):
                 continue
             until = segment.size
