@@ -33,6 +33,7 @@ ENTRY_SIZE = {
 }
 WARM_BYTES = 8192  # the end of an index, which stays in the page cache and is searched first
 MOST_SCANNED = 8  # scanned batches that are listed one by one
+_TOLD = ("position", "base_offset", "last_offset", "max_timestamp")  # of each batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,26 +166,20 @@ def _find(done: Lookup, log: Input, version: KafkaVersion) -> None:
     try:
         steps = batches(stored, done.scan_from, stored.size)
         walk = Walk(steps, version, partial(base_offset_of, stored))
-        found = walk.find(done.target)
-        error = walk.error if found is None else walk.trouble(found[0])
-        passed = walk.batches if found is None else walk.batches[: found[0]]
+        row, error = walk.answer(done.target)
+        passed = walk.batches[:row]
         done.n_scanned = len(passed)
         done.scanned = [_of_stored(batch) for batch in passed[:MOST_SCANNED]]
         if error is not None:
             done.error = str(error)
-        elif found is not None:
-            done.batch = _of_stored(walk.batches[found[0]])
+        elif row is not None:
+            done.batch = _of_stored(walk.batches[row])
     finally:
         stored.close()
 
 
 def _of_stored(batch: StoredBatch) -> dict[str, int]:
-    return {
-        "position": batch.position,
-        "base_offset": batch.base_offset,
-        "last_offset": batch.last_offset,
-        "max_timestamp": batch.max_timestamp,
-    }
+    return {name: getattr(batch, name) for name in _TOLD}
 
 
 def _scan(done: Lookup, log: Input) -> None:
@@ -208,8 +203,7 @@ def _behind(block: Block, position: int) -> BatchTable:
 
 
 def _words(batches: BatchTable, i: int) -> dict[str, int]:
-    names = ("position", "base_offset", "last_offset", "max_timestamp")
-    return {name: int(batches[name][i]) for name in names}
+    return {name: int(batches[name][i]) for name in _TOLD}
 
 
 def choose(found: list[Segment], offset: int | None, timestamp: int | None) -> Segment:

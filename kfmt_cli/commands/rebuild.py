@@ -127,14 +127,14 @@ class Rebuild:
         folder = Path(logs[0].path).parent
         if folder not in self._whole:
             return []
-        others = [
-            path
-            for path in sorted(folder.glob(f"*{LOG.suffix}"))
-            if classify(str(path), path.name).base_offset is None
-            and offset_of_name(path.name) is not None
+        swaps, logs = (
+            [classify(str(path), path.name) for path in sorted(folder.glob(f"*{suffix}"))]
+            for suffix in (SWAP, LOG.suffix)
+        )
+        renamed = [
+            log for log in logs if log.base_offset is None and offset_of_name(log.name) is not None
         ]
-        found = [*sorted(folder.glob(f"*{SWAP}")), *others]
-        return [classify(str(path), path.name) for path in found]
+        return swaps + renamed
 
     @staticmethod
     def _below(staging: Staging, folder: str, done: Rebuilt) -> None:

@@ -31,8 +31,8 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds import META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE
 from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX, read_rows
-from kfmt_cli.disk.kinds.kind import DELETED, SWAP, Input
-from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
+from kfmt_cli.disk.kinds.kind import SWAP, Input
+from kfmt_cli.disk.kinds.logs import DELETED_LOG, KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.names import mark_of, place_of
 from kfmt_cli.disk.targets import target_of
 from kfmt_cli.disk.tree import Folder, classify, is_segment, printable, size_of
@@ -64,7 +64,6 @@ SPARE = 1 << 20  # for indexes and folders
 KEPT_KINDS = (META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE)
 KEPT_CHECKPOINTS = (LEADER_EPOCHS, LOG_STARTS)
 DELETED_FOLDER = "deleted"  # for a deleted partition whose topic exists again
-_DELETED_LOG = f"{LOG.suffix}{DELETED}"
 
 
 @dataclass(slots=True)
@@ -167,7 +166,7 @@ class Salvage:
             elif file.kind is LOG and not is_segment(file):
                 if base_of(file) is None or not name.endswith(self._taken_names):
                     self._n_others += 1
-                    self._n_deleted += name.endswith(_DELETED_LOG)
+                    self._n_deleted += name.endswith(DELETED_LOG)
                 else:
                     more.append(file)
         return [SalvagedPartition(below, logs, more)] if logs or more else []
@@ -176,7 +175,7 @@ class Salvage:
     def _taken_names(self) -> tuple[str, ...]:
         """The ends of the names of the logs that are taken besides those in use."""
         names = (LOG.suffix, f"{LOG.suffix}{SWAP}")
-        return (*names, _DELETED_LOG) if self.takes_deleted else names
+        return (*names, DELETED_LOG) if self.takes_deleted else names
 
     def _carry(self, staging: Staging, file: Input, name: str) -> None:
         """Copy a file if it is undamaged."""

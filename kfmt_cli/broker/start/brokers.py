@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 from kfmt_cli.broker.start.directory import BOOTSTRAP, METADATA_LOG, LogDirectory, directory_at
@@ -74,7 +73,7 @@ class Broker:
 
     metadata_ends: the metadata log's end after each kind of start that truncates it for good.
     metadata_fails: the metadata log, which is loaded before all others, does not load. kafka: its
-    version.
+    version. other_owner: once judged, of a log directory that is not its own.
     """
 
     def __init__(self, directories: list[LogDirectory]) -> None:
@@ -82,7 +81,7 @@ class Broker:
         self.kafka = BY_DEFAULT
         self.metadata_ends: dict[str, int] = {}
         self.metadata_fails = False
-        self._replicas: Mapping[str, list[Replica]] = {}
+        self.other_owner: OtherOwner | None = None
         self._offline: dict[tuple[str, str], str] = {}
         self._images: dict[int | None, Image | None] = {}
 
@@ -147,7 +146,7 @@ class Broker:
         Returns the starts of files that stop the broker. replicas: by log directory.
         """
         found: list[Start] = []
-        self._replicas = replicas
+        self.other_owner = self._find_owner(replicas)
         for after in (CRASH, CLEAN):
             early = [Start(file, after, reason, kafka=self.kafka) for file, reason in self.early()]
             found += early
@@ -232,8 +231,7 @@ class Broker:
         words = f"the metadata log assigns it to the log directory with id {assigned}"
         return f"{words}, which this broker does not have"
 
-    @cached_property
-    def other_owner(self) -> OtherOwner | None:
+    def _find_owner(self, replicas: Mapping[str, list[Replica]]) -> OtherOwner | None:
         """The owner of a log directory, by the metadata log, if meta.properties names another."""
         image, node = self._image(CRASH), self._node
         if image is None or node is None:
@@ -248,7 +246,7 @@ class Broker:
             owner = owners.get(_id_of(directory) or "", node)
             if owner != node:
                 return OtherOwner(directory, owner, by_id=True)
-            names = (replica.name for replica in self._replicas.get(directory.path, ()))
+            names = (replica.name for replica in replicas.get(directory.path, ()))
             places = {place for name in names if (place := parsed_place(name)) is not None}
             known = [
                 set(image.partitions[place].brokers) for place in places & set(image.partitions)

@@ -75,12 +75,17 @@ def _number(file: Input, text: str, bits: int) -> int:
     return number
 
 
-def epochs_of(file: Input) -> list[tuple[int, int]]:
+def stored_epochs(file: Input) -> list[tuple[int, int]]:
     """The epochs of a leader-epoch-checkpoint, each with its start offset.
 
-    Raises CheckpointError, InputError, and NumberError also for a negative number.
+    Raises CheckpointError, NumberError, InputError.
     """
-    rows = [(int(epoch), int(start)) for epoch, start in entries_of(file, EPOCH_TYPES)]
+    return [(int(epoch), int(start)) for epoch, start in entries_of(file, EPOCH_TYPES)]
+
+
+def epochs_of(file: Input) -> list[tuple[int, int]]:
+    """The same; raises NumberError also for a negative number, with which no broker starts."""
+    rows = stored_epochs(file)
     if any(number < 0 for row in rows for number in row):
         raise NumberError(f"{file.name}: negative epoch or offset")
     return rows

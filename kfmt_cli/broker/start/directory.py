@@ -6,7 +6,6 @@ Source: `kafka.log.LogManager.loadLogs`, `kafka.server.KafkaServer`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,12 +18,11 @@ from kfmt_cli.broker.start.checkpoints import (
     offsets_of,
 )
 from kfmt_cli.broker.start.identity import Identity, readable
-from kfmt_cli.broker.start.metadata_files import bootstrap_trouble
+from kfmt_cli.broker.start.metadata_files import bootstrap_trouble, with_errors
 from kfmt_cli.disk.kinds import CLEAN_SHUTDOWN, META_PROPERTIES
-from kfmt_cli.disk.kinds.kind import Contents, Input
+from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings.finding import Severity
 from kfmt_cli.topics import CLUSTER_METADATA
 
 Offsets = dict[tuple[str, int], int]
@@ -101,7 +99,7 @@ def read_log_directory(folder: Folder) -> LogDirectory:
             if trouble is not None:
                 found.bootstrap = folder.input(BOOTSTRAP).name, trouble
     else:
-        found.early += _wrong(folder, META_PROPERTIES.names, META_PROPERTIES.read)
+        found.early += with_errors(folder, META_PROPERTIES)
     return found
 
 
@@ -132,18 +130,3 @@ def _listed_at(path: Path) -> LogDirectory:
     named = (METADATA_LOG, *CLEAN_SHUTDOWN.names)
     folders = tuple(name for name in named if (path / name).is_dir())
     return read_log_directory(Folder(str(path), str(path), folders, names))
-
-
-def _wrong(
-    folder: Folder, names: frozenset[str], read: Callable[[Input], Contents]
-) -> Iterator[tuple[str, str]]:
-    for name in names.intersection(folder.readable):
-        file = folder.input(name)
-        try:
-            found = read(file).findings
-        except InputError as error:
-            yield file.name, str(error)
-            continue
-        wrong = [finding for finding in found if finding.code.severity is Severity.ERROR]
-        if wrong:
-            yield file.name, f"{file.name}: {wrong[0].message}"

@@ -15,7 +15,7 @@ from kfmt_cli.broker.start.identity import read_topic_id
 from kfmt_cli.broker.start.stored import CorruptError, LogBytes, StartFailed, batches, is_valid
 from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.disk.kinds import PARTITION_METADATA, QUORUM_STATE
-from kfmt_cli.disk.kinds.kind import Input, read_whole
+from kfmt_cli.disk.kinds.kind import Input, LazyKind, read_whole
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.errors import InputError
@@ -29,19 +29,7 @@ _LARGE = 1 << 20
 
 def metadata_troubles(folder: Folder) -> Iterator[tuple[str, str]]:
     """The files that prevent a start in the directory of the metadata log, with the reasons."""
-    for name in QUORUM_STATE.names.intersection(folder.readable):
-        file = folder.input(name)
-        try:
-            wrong = [
-                finding
-                for finding in QUORUM_STATE.read(file).findings
-                if finding.code.severity is Severity.ERROR
-            ]
-        except InputError as error:
-            yield file.name, str(error)
-            continue
-        if wrong:
-            yield file.name, f"{file.name}: {wrong[0].message}"
+    yield from with_errors(folder, QUORUM_STATE)
     for name in PARTITION_METADATA.names.intersection(folder.readable):
         trouble = _id_trouble(folder.input(name))
         if trouble is not None:
@@ -50,6 +38,20 @@ def metadata_troubles(folder: Folder) -> Iterator[tuple[str, str]]:
         trouble = _snapshot_trouble(file)
         if trouble is not None:
             yield file.name, f"{file.name}: {trouble}"
+
+
+def with_errors(folder: Folder, kind: LazyKind) -> Iterator[tuple[str, str]]:
+    """The files of a kind in a directory that have an error or cannot be read, with the first."""
+    for name in kind.names.intersection(folder.readable):
+        file = folder.input(name)
+        try:
+            found = kind.read(file).findings
+        except InputError as error:
+            yield file.name, str(error)
+            continue
+        wrong = [finding for finding in found if finding.code.severity is Severity.ERROR]
+        if wrong:
+            yield file.name, f"{file.name}: {wrong[0].message}"
 
 
 def snapshots_of(folder: Folder) -> list[Input]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kfmt_cli.broker.start.load import KnownLogs, Loaded, load
-from kfmt_cli.broker.start.ranges import LogRanges, Range, Ranges, ranges_of, without
+from kfmt_cli.broker.start.ranges import LogRanges, Range, Ranges, common, ranges_of, without
 from kfmt_cli.broker.start.reach import Reach
 from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.broker.version import BY_DEFAULT, PredictedFor
@@ -145,8 +145,8 @@ def _held(found: KnownLogs, loaded: Loaded, odd: Mapping[int, frozenset[int]], r
         else:
             in_log = ranges(folder.input(names[base]).path, names[base], base)
             held.before += in_log.held(following[base])
-            held.undamaged += in_log.undamaged
-            held.readable += in_log.readable(odd.get(base, frozenset()))
+            held.undamaged += in_log.undamaged()
+            held.readable += in_log.undamaged(odd.get(base, frozenset()))
         if segment is None or segment.sound_end is None or sound is None:
             continue
         if segment.is_recovered or base in found.trusted:
@@ -185,10 +185,8 @@ def _fill(
     start.lost = without(without(wanted, there), reached)
     start.unreachable = without(without(wanted, start.lost), reached)
     if start.unreachable:
-        passing = reach.on_the_way(loaded.log_start)
-        start.passing = without(start.unreachable, without(start.unreachable, passing))
-    hidden = [*start.lost, *start.unreachable]
-    start.salvageable = without(hidden, without(hidden, held.undamaged))
+        start.passing = common(start.unreachable, reach.on_the_way(loaded.log_start))
+    start.salvageable = common([*start.lost, *start.unreachable], held.undamaged)
     start.in_damage = without(reached, held.readable)
 
 

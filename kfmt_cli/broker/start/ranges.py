@@ -46,6 +46,12 @@ def without(ranges: Iterable[Range], others: Iterable[Range]) -> Ranges:
     return merged(left)
 
 
+def common(ranges: Iterable[Range], others: Iterable[Range]) -> Ranges:
+    """The parts of ranges that are inside others."""
+    every = list(ranges)
+    return without(every, without(every, others))
+
+
 @dataclass(frozen=True, slots=True)
 class HeldBatch:
     """A batch as kfmt reads it."""
@@ -66,17 +72,8 @@ class LogRanges:
     bad: set[int] = field(default_factory=set)
     """Positions of damage: batches that fail their checksum, and bytes that are not a batch."""
 
-    @property
-    def undamaged(self) -> Ranges:
-        """The offsets of the batches without damage."""
-        return [
-            (batch.first, batch.last)
-            for batch in self.batches
-            if batch.is_valid and batch.position not in self.bad
-        ]
-
-    def readable(self, odd: frozenset[int]) -> Ranges:
-        """The offsets of the batches without damage and without findings at these bytes."""
+    def undamaged(self, odd: frozenset[int] = frozenset()) -> Ranges:
+        """The offsets of the batches without damage, and without findings at these bytes."""
         places = sorted(batch.position for batch in self.batches)
         # What is damaged itself says nothing about the batch before it.
         faulty = {places[i - 1] for at in odd - self.bad if (i := bisect_right(places, at))}

@@ -149,10 +149,9 @@ class _ReachSearch:
     def beyond(self, at: int, high: int) -> Ranges:
         """The offsets above high that a seek receives with its first fetch."""
         walk = self._walk(at)
-        answer = walk.find(at)
-        if answer is None or walk.trouble(answer[0]) is not None:
+        row, error = walk.answer(at)
+        if row is None or error is not None:
             return []
-        row, _ = answer
         end = self._end_of_fetch(walk.batches[row])
         found: Ranges = []
         following: StoredBatch | None = walk.batches[row]

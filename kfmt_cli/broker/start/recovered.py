@@ -48,7 +48,7 @@ def recovered(
     expired_before: as for `Producers.expire`. Raises StartFailed, InputError.
     """
     snapshots = _States(expired_before)
-    done = load(KnownLogs(folder, False, OLDEST, interval=interval), snapshots)
+    done = load(KnownLogs(folder, is_clean=False, version=OLDEST, interval=interval), snapshots)
     for segment in done.segments:
         segment.close()
     left = [_files(segment, snapshots.aborted.get(segment.base, ())) for segment in done.segments]

@@ -246,11 +246,10 @@ class OpenSegment:
         Raises CorruptError and StartFailed.
         """
         walk = self.walk(self.lookup(offset))
-        found = walk.find(offset)
-        error = walk.error if found is None else walk.trouble(found[0])
+        row, error = walk.answer(offset)
         if error is not None:
             raise error
-        return None if found is None else walk.batches[found[0]]
+        return None if row is None else walk.batches[row]
 
     def walk(self, start: int) -> Walk:
         """The search for offsets from a byte onward."""

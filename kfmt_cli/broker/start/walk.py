@@ -54,6 +54,14 @@ class Walk:
             return before, last if base is None else min(last, base - 1)
         return None if row is None or base is None else (row, base - 1)
 
+    def answer(self, offset: int) -> tuple[int | None, CorruptError | StartFailed | None]:
+        """The row of the batch that a broker finds for an offset, and why it answers with an error
+        instead."""
+        found = self.find(offset)
+        if found is None:
+            return None, self.error
+        return found[0], self.trouble(found[0])
+
     def trouble(self, row: int) -> StartFailed | None:
         """Why a broker does not answer with a batch that it has found; None if it does."""
         if not self._version.asks_base_offset:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 
 from kfmt_cli.broker.start.checkpoints import LOG_STARTS
 from kfmt_cli.broker.start.directory import LogDirectory
-from kfmt_cli.checks.history.scopes import CheckpointCheck, Extents
+from kfmt_cli.checks.history.scopes import CheckpointCheck, Extents, some_of
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.finding import Finding
-
-_NAMED = 3  # partitions without a directory that a finding names
 
 
 class CheckpointOffsets(CheckpointCheck):
@@ -49,7 +46,5 @@ class CheckpointOffsets(CheckpointCheck):
                 words = f"{topic}-{partition}: checkpoint offset {offset}, log end offset {end}"
                 yield Finding(file, code, None, words, offset=offset, expected=end, found=offset)
             if missing:
-                named = ", ".join(islice(missing, _NAMED))
-                more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-                words = f"no directory for {named}{more}"
+                words = f"no directory for {some_of(missing)}"
                 yield Finding(file, codes.CHECKPOINT_WITHOUT_PARTITION, None, words)

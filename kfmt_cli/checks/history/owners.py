@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 
 from kfmt_cli.broker.start.brokers import Broker, Replica
-from kfmt_cli.checks.history.scopes import BrokerCheck
+from kfmt_cli.checks.history.scopes import BrokerCheck, some_of
 from kfmt_cli.disk.kinds import META_PROPERTIES
 from kfmt_cli.disk.names import parsed_place, suffix_of
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.finding import Finding
-
-_NAMED = 3  # replicas that a finding names
 
 
 class Owners(BrokerCheck):
@@ -48,18 +45,19 @@ class MissingReplicas(BrokerCheck):
     def look(self, broker: Broker, replicas: Mapping[str, list[Replica]]) -> Iterator[Finding]:
         there = {
             parsed_place(replica.name)
-            for directory in broker.directories
-            for replica in replicas.get(directory.path, ())
+            for replica in _of_all(broker, replicas)
             if suffix_of(replica.name) not in ("delete", "stray")
         }
         for directory in broker.directories:
             if not directory.is_listed:
                 continue
-            missing = [place for place in broker.assigned(directory) if place not in there]
+            missing = [
+                f"{topic}-{partition}"
+                for topic, partition in broker.assigned(directory)
+                if (topic, partition) not in there
+            ]
             if missing:
-                named = ", ".join(f"{topic}-{number}" for topic, number in islice(missing, _NAMED))
-                more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-                words = f"no directory for {named}{more}"
+                words = f"no directory for {some_of(missing)}"
                 yield Finding(printable(directory.path), codes.REPLICA_MISSING, None, words)
 
 
@@ -69,11 +67,7 @@ class MovingReplicas(BrokerCheck):
     codes = (codes.REPLICA_MOVING,)
 
     def look(self, broker: Broker, replicas: Mapping[str, list[Replica]]) -> Iterator[Finding]:
-        every = [
-            replica
-            for directory in broker.directories
-            for replica in replicas.get(directory.path, ())
-        ]
+        every = list(_of_all(broker, replicas))
         current = {
             parsed_place(replica.name): replica for replica in every if not suffix_of(replica.name)
         }
@@ -84,3 +78,9 @@ class MovingReplicas(BrokerCheck):
                 if other is not None:
                     words = f"replaces {other.shown}"
                 yield Finding(replica.shown, codes.REPLICA_MOVING, None, words)
+
+
+def _of_all(broker: Broker, replicas: Mapping[str, list[Replica]]) -> Iterator[Replica]:
+    """The replicas in all log directories of a broker."""
+    for directory in broker.directories:
+        yield from replicas.get(directory.path, ())

@@ -106,7 +106,7 @@ class PartitionHistory(HistoryCheck):
             before = epoch
             if self._epochs is None or offset < self._log_start:
                 continue  # a broker drops the epochs of deleted records
-            if self._starts and self._log_start <= offset < self._starts[0]:
+            if self._starts and offset < self._starts[0]:
                 yield from self._deleted(history.file, offset)
                 continue
             row = bisect_right(self._starts, offset) - 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kfmt_cli.broker.start.brokers import Broker, Replica
@@ -16,6 +16,7 @@ from kfmt_cli.findings.finding import Finding
 
 Extents = Mapping[int, tuple[int, int]]
 """The first offset and the end offset of each log of a partition, by base offset."""
+_NAMED = 3  # partitions that a finding names
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,12 @@ class HistoryFiles:
     """The producer snapshots, by offset."""
     log_start: int = 0
     """The log start offset."""
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 class HistoryCheck(Check):

@@ -150,16 +150,12 @@ def _missing(segment: Segment, kind: Kind, facts: IndexFacts, damaged: bool) -> 
         return codes.TRANSACTION_INDEX_MISSING if facts.aborted and not damaged else None
     if segment.log.base_offset is None or not facts.end:
         return None
-    found: Code | None = None
-    if kind is OFFSET_INDEX:
-        found = codes.INDEX_MISSING
-    elif kind is TIME_INDEX and not facts.has_v2:
+    if kind is TIME_INDEX and not facts.has_v2:
         return codes.TIME_INDEX_NOT_YET
-    elif kind is TIME_INDEX:
-        found = codes.TIME_INDEX_MISSING
-        if OFFSET_INDEX not in segment.indexes:
-            found = beside_missing_index(found)
-    return beside_damage(found) if found is not None and damaged else found
+    found = codes.INDEX_MISSING if kind is OFFSET_INDEX else codes.TIME_INDEX_MISSING
+    if kind is TIME_INDEX and OFFSET_INDEX not in segment.indexes:
+        found = beside_missing_index(found)
+    return beside_damage(found) if damaged else found
 
 
 def _alone(segment: Segment, file: Input, rows: Contents) -> Iterator[Finding]:

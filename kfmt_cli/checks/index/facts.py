@@ -61,7 +61,8 @@ class IndexFacts:
         self.stable: dict[tuple[int, int], int] = {}
         self.begun_before: set[tuple[int, int]] = set()
         self.has_holes = False
-        """Whether a batch may have been removed or emptied by compaction."""
+        """Whether a batch may have been removed or emptied by compaction; known where there is a
+        transaction index."""
         self.end = 0
         self.last_offset = -1
         self.max_timestamp = NO_TIMESTAMP
@@ -87,11 +88,8 @@ class IndexFacts:
             if len(chosen):
                 self._take_holders(block, entries, chosen, holders, (last, times, earlier))
         self._take_markers(block)
-        expected = np.concatenate([[self.last_offset], batches.last_offset[:-1]]) + 1
-        is_there = (batches.base_offset == expected) & (batches.records_count > 0)
-        if self.last_offset < 0:
-            is_there[0] = batches.base_offset[0] == self._base_offset
-        self.has_holes |= not is_there.all()
+        if self._marker_entries is not None:
+            self._find_holes(batches)
         self.last_offset = int(last[-1])
         self.max_timestamp = int(earlier[-1])
         self.largest_batch = max(self.largest_batch, int(batches.size.max()))
@@ -205,6 +203,13 @@ class IndexFacts:
         fits = batches.control_type[batch] == ABORT
         fits &= batches.producer_id[batch] == self._marker_entries["producer_id"][chosen]
         self.markers.put("contradicted", chosen, there & ~fits & ~emptied)
+
+    def _find_holes(self, batches: BatchTable) -> None:
+        expected = np.concatenate([[self.last_offset], batches.last_offset[:-1]]) + 1
+        is_there = (batches.base_offset == expected) & (batches.records_count > 0)
+        if self.last_offset < 0:
+            is_there[0] = batches.base_offset[0] == self._base_offset
+        self.has_holes |= not is_there.all()
 
     def _follow_transactions(self, batches: BatchTable) -> None:
         """Note the transactions that begin and are aborted in this segment."""

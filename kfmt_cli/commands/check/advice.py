@@ -5,7 +5,7 @@ No step loses, hides or sets aside what the next start would serve without it.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +19,6 @@ from kfmt_cli.disk.tree import as_given
 from kfmt_cli.findings import files as kind_codes
 from kfmt_cli.findings import partition as partition_codes
 from kfmt_cli.findings.consequences import REBUILD_ABORTS, WANT_INDEX
-from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import count, grouped, shell_quoted
 
 
@@ -90,7 +89,7 @@ def _for_each(
 def _bring_back(listed: Sequence[CheckedDirectory]) -> Iterator[NextStep]:
     """Copy deleted records before a broker removes them."""
     yield from _for_each(
-        ((deleted.report, deleted.records) for deleted in deleted_in(listed)),
+        deleted_in(listed),
         lambda path: f"{BRING_BACK} {path} DST",
         lambda n: f"brings back {count(n, 'deleted record')}; a broker removes them once it starts",
     )
@@ -101,23 +100,26 @@ def _rescue(listed: Sequence[CheckedDirectory], helped: set[str]) -> Iterator[Ne
 
     helped: directories with a step after which the broker starts.
     """
-    for option, what in (("", "undamaged batch"), (" --records", "undamaged batch and record")):
-        hidden = []
-        for report in listed:
-            after = (report.after(CRASH), report.after(CLEAN))
-            its = [start for start in after if start is not None and start.becomes is None]
-            at_risk = merged(range_ for start in its for range_ in start.salvageable)
-            if its and report.shown not in helped and all(_is_down(report, s) for s in its):
-                at_risk = merged((first, end - 1) for first, end in report.extents.values())
+    by_batch: list[tuple[CheckedDirectory, int]] = []
+    by_record: list[tuple[CheckedDirectory, int]] = []
+    for report in listed:
+        after = (report.after(CRASH), report.after(CLEAN))
+        its = [start for start in after if start is not None and start.becomes is None]
+        at_risk = merged(range_ for start in its for range_ in start.salvageable)
+        if its and report.shown not in helped and all(_is_down(report, start) for start in its):
+            at_risk = merged((first, end - 1) for first, end in report.extents.values())
+        if at_risk:
             # Consumers receive the records before the fault in a batch.
-            by_record = any(start.in_damage for start in its)
-            if at_risk and by_record is bool(option):
-                hidden.append((report, size_of_ranges(at_risk)))
-        yield from _for_each(
-            hidden,
-            partial("kfmt salvage {1}{0} DST".format, option),
-            partial(_rescued, what),
-        )
+            found = by_record if any(start.in_damage for start in its) else by_batch
+            found.append((report, size_of_ranges(at_risk)))
+    yield from _for_each(
+        by_batch, "kfmt salvage {} DST".format, partial(_rescued, "undamaged batch")
+    )
+    yield from _for_each(
+        by_record,
+        "kfmt salvage {} --records DST".format,
+        partial(_rescued, "undamaged batch and record"),
+    )
 
 
 def _is_down(report: CheckedDirectory, start: Start) -> bool:
@@ -131,11 +133,11 @@ def _rescued(what: str, n: int) -> str:
 
 def _repair(listed: Sequence[CheckedDirectory]) -> Iterator[NextStep]:
     """Rebuild indexes of undamaged logs."""
+    wanted = [(report, _index_wanted(report)) for report in listed]
     for of_aborts, command in ((True, f"{REBUILD} --all-files"), (False, REBUILD)):
-        wanted = (report for report in listed if _index_wanted(report) is of_aborts)
         yield from _for_each(
-            ((report, report.bytes) for report in wanted),
-            partial("{} {}".format, command),
+            ((report, report.bytes) for report, wants in wanted if wants is of_aborts),
+            f"{command} {{}}".format,
             lambda n: f"reads {grouped(n)} bytes; stop the broker first",
         )
 
@@ -144,13 +146,9 @@ def _index_wanted(report: CheckedDirectory) -> bool | None:
     """Whether indexes are to be rebuilt, and transaction indexes too; None if not."""
     if as_given(report.path) != report.path:
         return None  # nothing is changed in an archive
-    is_damaged = any(
-        finding.code.severity is Severity.ERROR and finding.file.endswith(".log")
-        for finding in report.all
-    )
     advice = [finding.code.advice for finding in report.findings if finding.code.advice]
     wants_aborts = any(REBUILD_ABORTS in words for words in advice)
-    if is_damaged or not (wants_aborts or any(map(_wants_index, advice))):
+    if not (wants_aborts or any(map(_wants_index, advice))) or report.has_damaged_log:
         return None
     return wants_aborts
 
@@ -167,10 +165,11 @@ def _force_recovery(
     While the broker starts with the file, no partition may pay for it with offsets of its own; if
     it does not start, its failed start deletes the file anyway.
     """
-    for marker in dict.fromkeys(report.marker for report in listed):
-        its = [report for report in listed if marker is not None and report.marker == marker]
-        if marker is None or as_given(marker) != marker:
-            continue
+    of_marker: defaultdict[str, list[CheckedDirectory]] = defaultdict(list)
+    for report in listed:
+        if report.marker is not None and as_given(report.marker) == report.marker:
+            of_marker[report.marker].append(report)
+    for marker, its in of_marker.items():
         folder = marker.rpartition("/")[0]
         down = {
             start.after
@@ -178,13 +177,10 @@ def _force_recovery(
             if not start.starts and (start.file == folder or start.file.startswith(f"{folder}/"))
         }
         down |= {start.after for report in its for start in report.starts if not start.starts}
-        gained = sum(_served(report, CRASH) for report in its)
-        gained -= 0 if CLEAN in down else sum(_served(report, CLEAN) for report in its)
+        if CRASH in down or (CLEAN not in down and not _gains(its)):
+            continue
         lost = [report.after(CRASH) for report in its]
         n_lost = sum(size_of_ranges(start.lost) for start in lost if start is not None)
-        pays = CLEAN not in down and any(map(_pays, its))
-        if CRASH in down or pays or not (gained > 0 or CLEAN in down):
-            continue
         price = "no offsets are lost"
         if n_lost:
             n_partitions = sum(bool(start and start.lost) for start in lost)
@@ -202,13 +198,19 @@ def _served(report: CheckedDirectory, after: str) -> int:
     return size_of_ranges(without(held, [*start.lost, *start.unreachable]))
 
 
-def _pays(report: CheckedDirectory) -> bool:
-    """Whether log recovery takes offsets of a partition that a clean start keeps."""
-    crash, clean = report.after(CRASH), report.after(CLEAN)
-    if crash is None or clean is None or clean.fails:
-        return False
-    is_less = _served(report, CRASH) < _served(report, CLEAN)
-    return crash.fails or is_less or bool(without(crash.lost, clean.lost))
+def _gains(reports: Sequence[CheckedDirectory]) -> bool:
+    """Whether log recovery brings some partition offsets that a clean start does not give, and
+    takes none from any that it does."""
+    is_gain = False
+    for report in reports:
+        crash, clean = report.after(CRASH), report.after(CLEAN)
+        more = _served(report, CRASH) - _served(report, CLEAN)
+        is_gain |= more > 0
+        if crash is None or clean is None or clean.fails:
+            continue
+        if crash.fails or more < 0 or without(crash.lost, clean.lost):
+            return False
+    return is_gain
 
 
 def _identify(path: str, lines: list[str]) -> NextStep:

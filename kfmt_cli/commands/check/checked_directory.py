@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from kfmt_cli.broker.start.outcome import Start
 from kfmt_cli.broker.start.ranges import size_of_ranges
+from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import Folder
-from kfmt_cli.findings.finding import Finding, Findings, Tally
+from kfmt_cli.findings.finding import Finding, Findings, Severity, Tally
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.result import ResultType
 
@@ -62,6 +63,14 @@ class CheckedDirectory(Tally):
         fails = any(not start.starts for start in self.starts)
         lost = sum(size_of_ranges(start.lost) for start in self.starts)
         return (-fails, -self.errors, -lost, -self.warnings, -self.notes)
+
+    @property
+    def has_damaged_log(self) -> bool:
+        """Whether one of its logs has an error."""
+        return any(
+            finding.code.severity is Severity.ERROR and finding.file.endswith(LOG.suffix)
+            for finding in self.all
+        )
 
     def after(self, kind: str) -> Start | None:
         """The predicted start of this kind, CRASH or CLEAN; None if not predicted."""

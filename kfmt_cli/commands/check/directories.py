@@ -9,14 +9,13 @@ from pathlib import Path
 
 from kfmt_cli.broker.start.brokers import Broker, Next, Replica, group
 from kfmt_cli.broker.start.checkpoints import (
-    EPOCH_TYPES,
     HIGH_WATERMARKS,
     LEADER_EPOCHS,
     LOG_STARTS,
     RECOVERY_POINTS,
     CheckpointError,
     NumberError,
-    entries_of,
+    stored_epochs,
 )
 from kfmt_cli.broker.start.directory import (
     METADATA_LOG,
@@ -253,8 +252,7 @@ def _epochs(folder: Folder) -> list[tuple[int, int]] | None:
     """The leader epochs of a partition; None if there are none, or no broker can read them."""
     if LEADER_EPOCHS in folder.readable:
         with suppress(InputError, CheckpointError, NumberError):
-            rows = entries_of(folder.input(LEADER_EPOCHS), EPOCH_TYPES)
-            return [(int(epoch), int(start)) for epoch, start in rows]
+            return stored_epochs(folder.input(LEADER_EPOCHS))
     return None
 
 

@@ -14,7 +14,7 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.disk.kinds import INDEXES
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.errors import ExitCode
-from kfmt_cli.findings.finding import Finding, Severity
+from kfmt_cli.findings.finding import Finding
 from kfmt_cli.render.start_lines import (
     lost_lines,
     next_start_lines,
@@ -163,9 +163,10 @@ def _deleted_lines(steps: list[NextStep]) -> list[str]:
 def _find(run: Run, listed: list[CheckedDirectory]) -> None:
     """Show the findings of each directory, with the predicted effect of a start on it."""
     for report in listed:
+        is_damaged = report.has_damaged_log
         for finding in report.findings:
             run.seen(finding)
-            run.sink.finding(_with_outcome(finding, report))
+            run.sink.finding(_with_outcome(finding, report, is_damaged))
         run.left_out(report.shown, report.findings)
 
 
@@ -181,7 +182,7 @@ def _row(report: CheckedDirectory) -> dict[str, object]:
     return {"file": report.shown, **{name: getattr(report, name) for name in names}}
 
 
-def _with_outcome(finding: Finding, report: CheckedDirectory) -> Finding:
+def _with_outcome(finding: Finding, report: CheckedDirectory, is_log_damaged: bool) -> Finding:
     """A finding with the predicted effect of a start on this partition.
 
     What an index does to lookups is no effect on the partition: an index's own words stay.
@@ -191,9 +192,6 @@ def _with_outcome(finding: Finding, report: CheckedDirectory) -> Finding:
     rules = code.after_crash, code.after_clean_shutdown
     if crash is None or clean is None or rules == (None, None):
         return finding
-    is_log_damaged = any(
-        its.code.severity is Severity.ERROR and its.file.endswith(LOG.suffix) for its in report.all
-    )
     words = [
         _effect(finding, rule, start, is_log_damaged)
         for rule, start in zip(rules, (crash, clean), strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kfmt_cli.disk.kinds.kind import Kind, Level
+from kfmt_cli.disk.kinds.kind import DELETED, Kind, Level
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.record import RECORD
 
@@ -17,4 +17,6 @@ KRAFT_SNAPSHOT = Kind(
     row_types=(BATCH, RECORD),
     holds_batches=True,
 )
+DELETED_LOG = f"{LOG.suffix}{DELETED}"
+"""Suffix of a log that a broker marked as deleted and has not removed yet."""
 LOGS = frozenset({LOG, KRAFT_SNAPSHOT})
