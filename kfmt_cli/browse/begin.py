@@ -77,11 +77,18 @@ async def settled(app: BrowserApp, pilot: Any) -> None:
     while calm < 2:
         await pilot.pause()
         shown = screen_text(app)
-        calm = calm + 1 if shown == before else 0
+        calm = calm + 1 if shown == before and is_drawn(app) else 0
         before = shown
         if any(not worker.is_finished for worker in app.workers):
             await app.workers.wait_for_complete()
             calm = 0
+
+
+def is_drawn(app: BrowserApp) -> bool:
+    """Whether the screen has drawn all changes, and done what waited for that."""
+    screen = app.screen
+    is_due = screen._layout_required or screen._scroll_required or screen._repaint_required
+    return not (is_due or screen._dirty_widgets or screen._callbacks)
 
 
 def screen_text(app: BrowserApp) -> str:
