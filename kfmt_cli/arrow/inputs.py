@@ -19,7 +19,7 @@ from kfmt_cli.core.stores import StoredFile, listing
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds import UNKNOWN, kind_of
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
-from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM, left_out_words, mark_of, partition_of
 from kfmt_cli.errors import InputError
@@ -88,11 +88,16 @@ def _piece_of(request: Request, stored: StoredFile, name: str, alone: bool) -> P
             return None
         if packed_as and kind in LOGS:
             trouble = WHOLLY_PACKED
-    if trouble is not None:
+    if trouble is not None and (kind is UNKNOWN or _is_read(request, kind)):
         return Piece(path, UNKNOWN, None, 0, 0, 0, 0, trouble=trouble)
-    if kind not in KINDS.get(request.table, LOGS) and not (alone and kind is UNKNOWN):
+    if not _is_read(request, kind) and not (alone and kind is UNKNOWN):
         return None
     return Piece(path, kind, base, size, stored.modified, 0, size)
+
+
+def _is_read(request: Request, kind: Kind) -> bool:
+    """Whether the table of the request has rows of this kind of file."""
+    return kind in KINDS.get(request.table, LOGS)
 
 
 def _stem(path: str) -> str | None:
@@ -142,7 +147,8 @@ def _as_broker(request: Request, piece: Piece) -> Piece:
     except InputError as error:
         return replace(piece, kind=UNKNOWN, trouble=str(error), tiered=True)
     place = log.manifest.remote_log_segment_metadata.remote_log_segment_id.topic_id_partition
-    named = place.topic_partition.topic, place.topic_partition.partition
+    its = place.topic_partition
+    named = its.topic, its.partition, place.topic_id
     there = replace(piece, tiered=True, stored_size=piece.size, named=named)
     return replace(there, size=log.size, end=log.size)
 

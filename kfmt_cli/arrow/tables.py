@@ -14,6 +14,7 @@ from kfmt_cli.arrow.checking import check_piece, finding_row
 from kfmt_cli.arrow.inputs import input_of, packed, reader_of
 from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.sections import ArrowPart, part_of, record_batch, slices
+from kfmt_cli.arrow.topic_ids import TopicIds
 from kfmt_cli.checks.log.packs import read_pack
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
@@ -36,13 +37,17 @@ from kfmt_cli.topics.decoder import Decoder
 Batches = Iterator[pa.RecordBatch]
 
 
-def shared_by(piece: Piece) -> Callable[[str, int], pa.Array | None]:
+def shared_by(piece: Piece, ids: TopicIds | None = None) -> Callable[[str, int], pa.Array | None]:
     """Return a function for the columns that all rows of a piece share."""
-    return shared_by_file(piece.path, piece.kind.name, piece.place)
+    known = TopicIds() if ids is None else ids
+    return shared_by_file(piece.path, piece.kind.name, piece.place, lambda: known.of(piece))
 
 
 def shared_by_file(
-    path: str, kind: str, place: tuple[str | None, int | None]
+    path: str,
+    kind: str,
+    place: tuple[str | None, int | None],
+    topic_id: Callable[[], str | None] = lambda: None,
 ) -> Callable[[str, int], pa.Array | None]:
     """Return a function for the columns that all rows of a file share."""
     topic, partition = None if place[0] is None else printable(place[0]), place[1]
@@ -54,6 +59,8 @@ def shared_by_file(
             return arrays.constant(kind, n)
         if name == "topic":
             return arrays.constant(topic, n)
+        if name == "topic_id":
+            return arrays.constant(topic_id(), n)
         if name == "partition":
             if partition is None:
                 return pa.nulls(n, pa.int32())
@@ -63,10 +70,12 @@ def shared_by_file(
     return column
 
 
-def record_batches(request: Request, reader: PieceReader, piece: Piece) -> Batches:
+def record_batches(
+    request: Request, reader: PieceReader, piece: Piece, ids: TopicIds | None = None
+) -> Batches:
     """The requested records of a piece."""
     columns = request.shown_of(RECORDS)
-    shared = shared_by(piece)
+    shared = shared_by(piece, ids)
     for rows in wanted_records(reader, piece, request.decoder_of(piece.place[0])):
         for part in slices(part_of(rows), request.batch_rows):
             yield record_batch(part, columns, shared)
@@ -91,10 +100,12 @@ def select(records: Records, keep: BoolArray | None) -> Records:
     return replace(records, rows=records.rows.select(keep), ends=kept[records.ends])
 
 
-def batch_batches(request: Request, reader: PieceReader, piece: Piece) -> Batches:
+def batch_batches(
+    request: Request, reader: PieceReader, piece: Piece, ids: TopicIds | None = None
+) -> Batches:
     """The requested batches of a piece."""
     columns = request.shown_of(BATCHES)
-    shared = shared_by(piece)
+    shared = shared_by(piece, ids)
     for block in reader.blocks(piece):
         chosen = reader.wanted.batches(block, reader.limit)
         if len(chosen.batches):
@@ -135,11 +146,11 @@ def rows_of(
     read = [PieceRead() for _ in pieces] if read is None else read
     make = record_batches if table == RECORDS.name else batch_batches
     of_pack = _records_of_pack if table == RECORDS.name else _batches_of_pack
-    done = 0
+    done, ids = 0, TopicIds()
     for part in packed(pieces):
         # All logs of a pack must have the same filter.
         packs = len(part) > 1 and not request.in_folders
-        known = of_pack(request, part) if packs else None
+        known = of_pack(request, part, ids) if packs else None
         for made_rows, owners in known or ():
             batch, owner = made_rows, owners
             if keeps is not None:
@@ -152,7 +163,7 @@ def rows_of(
         for i, piece in enumerate(part if known is None else ()):
             with telling(piece):
                 reader = reader_of(request, piece)
-                for made_rows in make(request, reader, piece):
+                for made_rows in make(request, reader, piece, ids):
                     batch = made_rows if keeps is None else made_rows.filter(keeps(made_rows))
                     read[done + i].take(len(batch), *_offsets_of(batch))
                     if len(batch):
@@ -186,7 +197,7 @@ PackRows = list[tuple[pa.RecordBatch, IntArray]]
 MOST_OF_PACK = 128 << 20  # bytes of Arrow
 
 
-def _batches_of_pack(request: Request, pieces: Sequence[Piece]) -> PackRows | None:
+def _batches_of_pack(request: Request, pieces: Sequence[Piece], ids: TopicIds) -> PackRows | None:
     """The batches of healthy logs; None if one must be read individually."""
     block = healthy(pieces)
     if block is None:
@@ -194,10 +205,11 @@ def _batches_of_pack(request: Request, pieces: Sequence[Piece]) -> PackRows | No
     chosen = request.asked.wanted.batches(block, request.limit)
     owner = chosen.batches["file_number"]
     columns = request.shown_of(BATCHES)
-    return [(record_batch(part_of(batch_rows(chosen)), columns, _shared_in(pieces, owner)), owner)]
+    shared = _shared_in(pieces, owner, ids)
+    return [(record_batch(part_of(batch_rows(chosen)), columns, shared), owner)]
 
 
-def _records_of_pack(request: Request, pieces: Sequence[Piece]) -> PackRows | None:
+def _records_of_pack(request: Request, pieces: Sequence[Piece], ids: TopicIds) -> PackRows | None:
     """The records of healthy logs; None if one must be read individually."""
     topics = {piece.place[0] for piece in pieces}
     if any(request.decoder_of(topic) is not None for topic in topics):
@@ -217,7 +229,7 @@ def _records_of_pack(request: Request, pieces: Sequence[Piece]) -> PackRows | No
             rows = part_of(record_rows(run, select(records, keep)))
             for some in slices(rows, request.batch_rows):
                 owner = some["file_number"]
-                made.append((record_batch(some, columns, _shared_in(pieces, owner)), owner))
+                made.append((record_batch(some, columns, _shared_in(pieces, owner, ids)), owner))
             if sum(batch.nbytes for batch, _ in made) > MOST_OF_PACK:
                 return None
     return made
@@ -232,18 +244,21 @@ def healthy(pieces: Sequence[Piece]) -> Block | None:
     return pack.healthy()
 
 
-def _shared_in(pieces: Sequence[Piece], owner: IntArray) -> Callable[[str, int], pa.Array | None]:
+def _shared_in(
+    pieces: Sequence[Piece], owner: IntArray, ids: TopicIds
+) -> Callable[[str, int], pa.Array | None]:
     """Return a function for the columns that all rows of a file share."""
     places = [piece.place for piece in pieces]
-    values: dict[str, pa.Array] = {
-        "file": pa.array([printable(piece.path) for piece in pieces], pa.string()),
-        "topic": pa.array([topic and printable(topic) for topic, _ in places], pa.string()),
-        "partition": pa.array([number for _, number in places], pa.int32()),
+    values: dict[str, Callable[[], pa.Array]] = {
+        "file": lambda: pa.array([printable(piece.path) for piece in pieces], pa.string()),
+        "topic": lambda: pa.array([topic and printable(topic) for topic, _ in places], pa.string()),
+        "partition": lambda: pa.array([number for _, number in places], pa.int32()),
+        "topic_id": lambda: pa.array([ids.of(piece) for piece in pieces], pa.string()),
     }
 
     def shared(name: str, n: int) -> pa.Array | None:
         del n
-        return values[name].take(pa.array(owner)) if name in values else None
+        return values[name]().take(pa.array(owner)) if name in values else None
 
     return shared
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,10 +86,12 @@ class LogRows:
         """Arrow record batches; needs pyarrow."""
         from kfmt_cli.arrow.sections import part_of, record_batch, slices
         from kfmt_cli.arrow.tables import shared_by_file
+        from kfmt_cli.arrow.topic_ids import TopicIds
 
-        columns = chosen(self._table, self._columns)
+        columns, ids = chosen(self._table, self._columns), TopicIds()
         for file, rows in self._rows():
-            shared = shared_by_file(file.path, file.kind.name, partition_of(file.path))
+            id_of = partial(ids.__getitem__, file.path.rpartition("/")[0] or ".")
+            shared = shared_by_file(file.path, file.kind.name, partition_of(file.path), id_of)
             for part in slices(part_of(rows)):
                 yield record_batch(part, columns, shared)
 

@@ -171,6 +171,9 @@ def _local_listing(path: str) -> Iterator[StoredFile]:
                     elif entry.is_file():
                         status = entry.stat()
                         yield StoredFile(entry.path, status.st_size, status.st_mtime_ns)
+                    elif entry.is_symlink():
+                        words = f"links to {os.readlink(entry.path)}, which does not exist"  # noqa: PTH115
+                        yield StoredFile(entry.path, 0, 0, words)
         except OSError as error:
             yield StoredFile(folder, 0, 0, error.strerror or str(error))
 

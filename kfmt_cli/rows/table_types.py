@@ -22,6 +22,9 @@ _PLACE = (
     Column("topic", ColumnKind.TEXT, "From the directory name."),
     Column("partition", doc="From the directory name.", bits=32),
 )
+_TOPIC_ID = Column(
+    "topic_id", ColumnKind.TEXT, "From partition.metadata, or from a tiered segment's manifest."
+)
 _NAMES_OF_RECORDS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
 _NAMES_OF_BATCHES = ("producer_id", "producer_epoch")
 
@@ -52,12 +55,13 @@ RECORDS = RowType(
         DECODED_RECORD["position"],
         DECODED_RECORD["batch_position"],
         *map(_decoded, ("decoded_key", "decoded_value")),
+        _TOPIC_ID,
     ),
 )
 BATCHES = RowType(
     "batches",
     "One row per batch.",
-    (_FILE, *_PLACE, *(replace(leaf, bits=64) for leaf in BATCH.leaves)),
+    (_FILE, *_PLACE, *(replace(leaf, bits=64) for leaf in BATCH.leaves), _TOPIC_ID),
 )
 SEGMENTS = RowType(
     "segments",

@@ -48,8 +48,8 @@ class Piece:
     """Whether the file contains the chunks of a log, according to a manifest next to it."""
     stored_size: int = 0
     """Bytes of the chunks."""
-    named: tuple[str, int] | None = None
-    """Topic and partition from the manifest."""
+    named: tuple[str, int, str] | None = None
+    """Topic, partition and topic id from the manifest."""
 
     def part(self, start: int, end: int) -> Piece:
         """The piece of the file between these bytes."""
@@ -76,7 +76,7 @@ class Piece:
         if self.kind is KRAFT_SNAPSHOT:
             return CLUSTER_METADATA, 0
         if self.named is not None:
-            return self.named
+            return self.named[:2]
         return partition_of(self.path)
 
 

@@ -46,7 +46,7 @@ class _FileColumns:
     def __init__(self) -> None:
         self._folders, self._names = _Texts(), _Texts()
         self._kinds: list[Kind] = []
-        self._places: list[tuple[str, int] | None] = [None]
+        self._places: list[tuple[str, int, str] | None] = [None]
         self._troubles: dict[int, str] = {}
         self._folder, self._place = array("I"), array("I")
         self._kind, self._flags = array("B"), array("B")
