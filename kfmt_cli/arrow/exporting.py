@@ -48,9 +48,14 @@ class PieceExported:
     edges: Edges | None
 
 
-def export_bundle(request: Request, pieces: Sequence[Piece], to: str, lake: Lake) -> Exported:
-    """Write the tables of some pieces under a directory; raises OutputError, WorkError."""
-    done = Exported(_stem(pieces))
+def export_bundle(
+    request: Request, pieces: Sequence[Piece], to: str, lake: Lake, salt: str = ""
+) -> Exported:
+    """Write the tables of some pieces under a directory; raises OutputError, WorkError.
+
+    salt: makes the files' names differ from those of the same pieces with another.
+    """
+    done = Exported(_stem(pieces, salt))
     for table in lake.tables:
         read = done.read[table] = [PieceRead() for _ in pieces]
         made = FILE_FORMATS[lake.format]
@@ -60,14 +65,14 @@ def export_bundle(request: Request, pieces: Sequence[Piece], to: str, lake: Lake
     return done
 
 
-def _stem(pieces: Sequence[Piece]) -> str:
+def _stem(pieces: Sequence[Piece], salt: str) -> str:
     """A name for the files made from pieces: the start of the first, and a hash of all. It does not
     begin with _ or ., as Spark, Hive and Trino treat such files as hidden."""
     first = pieces[0]
     topic, partition = first.place
     quoted = "" if topic is None else quote(os.fsencode(topic)[:60], safe="").lstrip("_.")
     named = "" if topic is None else f"{quoted}-{partition}-"
-    which = blake2b(digest_size=6)
+    which = blake2b(salt.encode(), digest_size=6)
     for piece in pieces:
         about = (piece.path, piece.start, piece.end, piece.size, piece.modified)
         which.update(repr(about).encode(errors="backslashreplace"))

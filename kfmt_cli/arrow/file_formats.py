@@ -12,16 +12,19 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 from urllib.parse import quote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kfmt_cli.arrow.inputs import reader_of
 from kfmt_cli.arrow.lake import Files, FileWriter
+from kfmt_cli.arrow.output import PIECE
 from kfmt_cli.arrow.record_schemas import KFMT, SCHEMAS
 from kfmt_cli.arrow.schema import schema_of, with_field_ids
 from kfmt_cli.arrow.tables import PieceRead, rows_of, wanted_records
 from kfmt_cli.core.json_text import json_text
+from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.disk.tree import as_given
 from kfmt_cli.log.complete import batch_rows
 from kfmt_cli.render.csv_text import csv_line
@@ -60,12 +63,16 @@ class FileFormat:
     """Write the rows of pieces, and store the result for each piece."""
     table: Callable[[BinaryIO, pa.Schema], FileWriter]
     """Open a writer for a small table."""
+    copy: Callable[[BinaryIO, BinaryIO, Sequence[tuple[int, int]]], None]
+    """Copy stretches of a file, from and to a row or byte, to a new one."""
     takes_columns: bool = False
     """Whether record columns, schema and partitioning can be chosen."""
 
 
 class _Parquet:
     """A Parquet file: zstd, delta encoding, a page index and field ids."""
+
+    counts_bytes = False
 
     def __init__(self, out: BinaryIO, schema: pa.Schema) -> None:
         names = schema.names
@@ -79,12 +86,11 @@ class _Parquet:
         )
         self._held: list[pa.RecordBatch] = []
 
-    def write(self, rows: pa.RecordBatch) -> int:
+    def write(self, rows: pa.RecordBatch) -> None:
         self._held.append(rows)
         n_rows = sum(map(len, self._held))
         if n_rows >= MOST_ROWS or sum(batch.nbytes for batch in self._held) >= ROW_GROUP:
             self._group()
-        return len(rows)
 
     def _group(self) -> None:
         if self._held:
@@ -110,10 +116,31 @@ def _parquet(
     named = replace(request, table=files.table, columns=tuple(leaf.name for leaf in columns))
     by_date, above = files.lake.bundling.by_date, _above(files, pieces)
     time = "timestamp" if files.table == RECORDS.name else "max_timestamp"
+    counted = [0] * len(pieces)
     for batch in rows_of(named, files.table, pieces, read, adapted.keeps):
-        for date, rows in _by_date(batch, time) if by_date else (("", batch),):
+        owner = _owners(counted, read)
+        for date, mask in _by_date(batch, time) if by_date else (("", None),):
             folder = f"{above}by_date={date}/" if by_date else above
-            files.writer(folder, lambda out: _Parquet(out, schema)).write(adapted.adapt(rows))
+            rows = batch if mask is None else batch.filter(mask)
+            of_rows = owner if mask is None else owner[mask.to_numpy(zero_copy_only=False)]
+            file = files.writer(folder, lambda out: _Parquet(out, schema))
+            file.write(adapted.adapt(rows), _runs(of_rows))
+
+
+def _owners(counted: list[int], read: Sequence[PieceRead]) -> IntArray:
+    """The number of the piece of each row that was read since the last call; counted is kept for
+    the next one."""
+    now = [piece.rows for piece in read]
+    new = [rows - before for rows, before in zip(now, counted, strict=True)]
+    counted[:] = now
+    return np.repeat(np.arange(len(new)), new)
+
+
+def _runs(owner: IntArray) -> Iterator[tuple[int, int]]:
+    """Equal numbers in a row: each number, and how many."""
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    lengths = np.diff(starts, append=len(owner))
+    yield from zip(owner[starts].tolist(), lengths.tolist(), strict=True)
 
 
 def _above(files: Files, pieces: Sequence[Piece]) -> str:
@@ -125,15 +152,17 @@ def _above(files: Files, pieces: Sequence[Piece]) -> str:
     return f"by_topic={quote(os.fsencode(topic or ''), safe='') or 'none'}/"
 
 
-def _by_date(batch: pa.RecordBatch, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Rows split by their day in UTC; rows without a time are separate."""
+def _by_date(batch: pa.RecordBatch, name: str) -> Iterator[tuple[str, pa.Array]]:
+    """The days of rows in UTC, and a mask of the rows of each; rows without a time are separate."""
     dates = pc.strftime(batch.column(name), format="%Y-%m-%d").fill_null("none")
     for date in pc.unique(dates).to_pylist():
-        yield date, batch.filter(pc.equal(dates, date))
+        yield date, pc.equal(dates, date)
 
 
 class _Text:
     """A text file, which needs no footer."""
+
+    counts_bytes = True
 
     def __init__(self, out: BinaryIO, head: bytes = b"") -> None:
         self._out = out
@@ -149,22 +178,21 @@ class _Text:
 class _Lines(_Text):
     """Lines as `kfmt dump` prints them."""
 
-    def write(self, rows: tuple[RowWriter, Rows]) -> int:
+    def write(self, rows: tuple[RowWriter, Rows]) -> None:
         writer, part = rows
         for text in writer.text(part, 0, len(part.outer)):
             self._out.write(text)
             recycle(text)
-        return len(part)
 
 
 def _json(
     files: Files, request: Request, pieces: Sequence[Piece], read: Sequence[PieceRead]
 ) -> None:
     inner, above = RECORD if files.table == RECORDS.name else None, _above(files, pieces)
-    for piece, parts in _parts(files.table, request, pieces, read):
+    for i, (piece, parts) in enumerate(_parts(files.table, request, pieces, read)):
         writer = JsonRows([as_given(piece.path)], "auto", inner)
         for rows in parts:
-            files.writer(above, _Lines).write((writer, rows))
+            files.writer(above, _Lines).write((writer, rows), [(i, len(rows))])
 
 
 def _csv(
@@ -172,10 +200,11 @@ def _csv(
 ) -> None:
     shown: RowType = RECORD if files.table == RECORDS.name else BATCH
     head, above = csv_line(csv_names(shown)).encode(), _above(files, pieces)
-    for piece, parts in _parts(files.table, request, pieces, read):
+    for i, (piece, parts) in enumerate(_parts(files.table, request, pieces, read)):
         writer = CsvRows([as_given(piece.path)], "auto")
         for rows in parts:
-            files.writer(above, lambda out: _Lines(out, head)).write((writer, rows))
+            file = files.writer(above, lambda out: _Lines(out, head))
+            file.write((writer, rows), [(i, len(rows))])
 
 
 def _parts(
@@ -215,10 +244,9 @@ class _RowLines(_Text):
         super().__init__(out, head.encode())
         self._line = line
 
-    def write(self, rows: pa.RecordBatch) -> int:
+    def write(self, rows: pa.RecordBatch) -> None:
         for row in rows.to_pylist():
             self._out.write(self._line(_plain(row)).encode())
-        return len(rows)
 
 
 def _json_table(out: BinaryIO, schema: pa.Schema) -> FileWriter:
@@ -243,8 +271,32 @@ def _plain(row: dict[str, object]) -> dict[str, object]:
     }
 
 
+# Stretches of files.
+
+
+def _copy_rows(source: BinaryIO, out: BinaryIO, spans: Sequence[tuple[int, int]]) -> None:
+    file = pq.ParquetFile(source)
+    writer, at = _Parquet(out, file.schema_arrow), 0
+    for batch in file.iter_batches():
+        for start, end in spans:
+            first, after = max(start - at, 0), min(end - at, len(batch))
+            if first < after:
+                writer.write(batch.slice(first, after - first))
+        at += len(batch)
+    writer.close()
+
+
+def _copy_bytes(source: BinaryIO, out: BinaryIO, spans: Sequence[tuple[int, int]]) -> None:
+    for start, end in spans:
+        source.seek(start)
+        left = end - start
+        while left and (data := source.read(min(left, PIECE))):
+            out.write(data)
+            left -= len(data)
+
+
 FILE_FORMATS = {
-    "parquet": FileFormat("parquet", _parquet, _Parquet, takes_columns=True),
-    "json": FileFormat("jsonl", _json, _json_table),
-    "csv": FileFormat("csv", _csv, _csv_table),
+    "parquet": FileFormat("parquet", _parquet, _Parquet, _copy_rows, takes_columns=True),
+    "json": FileFormat("jsonl", _json, _json_table, _copy_bytes),
+    "csv": FileFormat("csv", _csv, _csv_table, _copy_bytes),
 }

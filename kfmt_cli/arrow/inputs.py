@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING
@@ -19,10 +20,11 @@ from kfmt_cli.core.stores import StoredFile, listing
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds import UNKNOWN, kind_of
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
-from kfmt_cli.disk.kinds.kind import Input, Kind
+from kfmt_cli.disk.kinds.kind import Input, Kind, quoted
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM, left_out_words, mark_of, partition_of
-from kfmt_cli.errors import InputError
+from kfmt_cli.disk.tree import printable
+from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.read_piece import PieceReader
@@ -34,20 +36,34 @@ if TYPE_CHECKING:
 KINDS = {"index_entries": frozenset({OFFSET_INDEX, TIME_INDEX})}
 
 
-def files_of(request: Request, tell: Callable[[str], None] | None = None) -> Pieces:
+def files_of(
+    request: Request, tell: Callable[[str], None] | None = None, *, is_checked: bool = False
+) -> Pieces:
     """All files of the request, undivided, with unreadable directories listed by their error;
     raises InputError, also if every entry is an error.
 
     Directories that a broker has marked, as copies or as set aside, are skipped unless named. tell:
-    receives a message about them.
+    receives a message about them. is_checked: raise UsageError for a topic without any file.
     """
     stems = set[str]()
-    found = Pieces(_listed(request, stems, tell))
+    listed = found = Pieces(_listed(request, stems, tell))
     if stems or request.topics:
-        found = Pieces(_wanted(request, found, stems))
+        found = Pieces(_wanted(request, listed, stems))
+    if is_checked and request.topics:
+        _check_topics(request.topics, found, listed)
     if found and all(piece.trouble for piece in found):
         raise InputError("; ".join(f"{piece.path}: {piece.trouble}" for piece in found))
     return found.in_order()
+
+
+def _check_topics(wanted: frozenset[str], found: Pieces, listed: Pieces) -> None:
+    """Raise UsageError for a topic without files."""
+    missing = sorted(wanted - {piece.place[0] for piece in found})
+    if missing:
+        known = sorted({topic for piece in listed if (topic := piece.place[0]) is not None})
+        near = get_close_matches(missing[0], known, 3, 0.6)
+        more = f"; did you mean {' or '.join(map(printable, near))}?" if near else ""
+        raise UsageError(f"no topic {quoted(missing[0])} in the given paths{more}")
 
 
 def _listed(

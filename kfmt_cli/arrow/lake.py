@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Protocol
@@ -64,6 +64,18 @@ class Output:
     table: str
     rows: int = 0
     bytes: int = 0
+    spans: list[list[int]] = field(default_factory=list)
+    """For each stretch of the file: the number of its piece in the bundle, -1 for a head; its
+    length in the file format's unit, rows or bytes; and its rows."""
+
+    def add_span(self, piece: int, length: int, rows: int) -> None:
+        """Add a stretch at the end."""
+        self.rows += rows
+        if self.spans and self.spans[-1][0] == piece:
+            self.spans[-1][1] += length
+            self.spans[-1][2] += rows
+        elif length:
+            self.spans.append([piece, length, rows])
 
 
 class Files:
@@ -113,8 +125,11 @@ class Files:
 class FileWriter(Protocol):
     """Writes rows to a file."""
 
-    def write(self, rows: Any) -> int:
-        """Write rows and return their number."""
+    counts_bytes: bool
+    """Whether stretches of the file are found by their bytes, not by their rows."""
+
+    def write(self, rows: Any) -> None:
+        """Write rows."""
 
     def close(self) -> None:
         """Write the footer."""
@@ -131,13 +146,22 @@ class _OpenFile:
         self._appearing = appearing(path)
         self._out = self._appearing.__enter__()
         self._writer = made(self._out)
+        self._counts_bytes = self._writer.counts_bytes
 
     @property
     def size(self) -> int:
         return self._out.tell()
 
-    def write(self, rows: Any) -> None:
-        self._output.rows += self._writer.write(rows)
+    def write(self, rows: Any, owners: Iterable[tuple[int, int]]) -> None:
+        """Write rows. owners: the numbers of the pieces they are from, and of the rows of each;
+        for a text file, of one piece."""
+        before = self._out.tell()
+        if self._counts_bytes and not self._output.spans:
+            self._output.add_span(-1, before, 0)
+        self._writer.write(rows)
+        for piece, n_rows in owners:
+            length = self._out.tell() - before if self._counts_bytes else n_rows
+            self._output.add_span(piece, length, n_rows)
 
     def close(self) -> Output:
         self._writer.close()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from typing import Any
 
 from kfmt_cli.arrow.lake import Output
 from kfmt_cli.arrow.output import appearing, as_json
@@ -17,6 +18,20 @@ VERSION = 1
 IN_MEMORY = 1 << 20  # bytes
 
 
+def source_of(piece: Piece, topic_id: str | None) -> dict[str, Any]:
+    """What is kept about the input of some rows."""
+    topic, partition = piece.place
+    return {
+        "path": piece.path,
+        "topic": topic,
+        "partition": partition,
+        "topic_id": topic_id,
+        "bytes": piece.size,
+        "start": piece.start,
+        "end": piece.end,
+    }
+
+
 class ExportManifest:
     """The inputs and files of an export. Inputs are kept in a temporary file until the end, as
     there can be many."""
@@ -25,24 +40,21 @@ class ExportManifest:
         self._inputs = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 (until it is written)
         self._outputs: list[bytes] = []
 
-    def add_piece(
+    def add_input(
         self,
-        piece: Piece,
+        source: Mapping[str, Any],
         rows: dict[str, int],
         offsets: Iterable[int | None],
         outputs: Iterable[str],
     ) -> None:
         """Add an input, or part of one: its file and bytes, its offsets and rows, and the files
-        that contain them."""
-        topic, partition = piece.place
+        that contain them. source: see `source_of`."""
         first, last = offsets
+        topic = source["topic"]
         about = {
-            "file": printable(piece.path),
+            "file": printable(source["path"]),
             "topic": None if topic is None else printable(topic),
-            "partition": partition,
-            "bytes": piece.size,
-            "start": piece.start,
-            "end": piece.end,
+            **{name: source[name] for name in ("partition", "topic_id", "bytes", "start", "end")},
             "first_offset": first,
             "last_offset": last,
             "rows": rows,
@@ -54,6 +66,7 @@ class ExportManifest:
         """Add files: the table, rows and bytes of each."""
         for output in outputs:
             known = asdict(output)
+            del known["spans"]
             self._outputs.append(as_json({"file": known.pop("name"), **known}))
 
     def write(self, to: str) -> None:

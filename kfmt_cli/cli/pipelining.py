@@ -12,6 +12,7 @@ from typing import Any
 from kfmt_cli import __version__
 from kfmt_cli.cli.screen import Screen
 from kfmt_cli.cli.selection_options import asked_of
+from kfmt_cli.core.lazy import load
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.render.tables.results import NO_DAMAGE, counted
@@ -42,37 +43,47 @@ class PipelineCall:
         from kfmt_cli.arrow.inputs import files_of
         from kfmt_cli.arrow.output import put_json, take_away_unfinished
         from kfmt_cli.spark.jobs.context import Context
+        from kfmt_cli.spark.lease import leased
 
         request = self._request()
         to = self._destination()
+        context = Context(None, request, to, self.options["format_"], _nowhere, self.own)
         if self.options["dry_run"]:
-            return self._tell_plan(request, to)
+            return self._tell_plan(context)
         run_job = self.job.load()
         settings = dict(self._setting(option) for option in self.options["conf"])
-        with session(self.options["master"], settings, self.options["patience"]) as spark:
-            files = files_of(request, self.screen.note)
-            with self.screen.progress(files.n_bytes) as progress:
-                format_ = self.options["format_"]
-                context = Context(spark, request, to, format_, progress.advance, self.own, files)
+        conf = self.options["master"], settings, self.options["patience"]
+        with leased(to, self.job.name) as context.lease:
+            files = context.files = files_of(request, self.screen.note, is_checked=True)
+            if self.job.prepare:
+                context.prepared = load(self.job.prepare)(context)
+            with session(*conf) as context.spark, self.screen.progress(files.n_bytes) as progress:
+                context.advance = progress.advance
                 summary = self._job(run_job, context)
-        take_away_unfinished(to)
+            take_away_unfinished(to)
         summary.unread += [f"{file.path}: {file.trouble}" for file in files if file.trouble]
         put_json(f"{to}/_kfmt/summary.json", self._summed_up(summary, files))
         if summary.vanished and summary.vanished >= summary.numbers.get("segments", 0):
             raise InputError(NOT_HERE)
         return self._say(summary)
 
-    def _tell_plan(self, request: Any, to: str) -> ExitCode:
+    def _tell_plan(self, context: Any) -> ExitCode:
         """Show what the job would do."""
         from kfmt_cli.arrow.dry_run import dry_run
         from kfmt_cli.arrow.inputs import files_of
         from kfmt_cli.sharing.piece import cut, pack
         from kfmt_cli.sharing.request import share_of
 
-        files = files_of(request, self.screen.note).those(lambda file: not file.trouble)
-        share = share_of(request, files)
-        for line in dry_run(files, pack(cut(files, share), share), to).lines():
-            self.screen.text(f"{line}\n")
+        context.is_dry = True
+        context.files = files_of(context.request, self.screen.note, is_checked=True)
+        if self.job.prepare:
+            context.prepared = load(self.job.prepare)(context)
+        files = context.inputs()
+        share = share_of(context.request, files)
+        plan = dry_run(files, pack(cut(files, share), share), context.to).lines()
+        removed = load(self.job.forecast)(context) if self.job.forecast else ()
+        for line in (*plan[:-1], *removed, plan[-1]):
+            self.screen.text(f"{safe(line)}\n")
         return ExitCode.CLEAN
 
     def _summed_up(self, summary: Any, files: Sequence[Any]) -> dict[str, Any]:
@@ -161,6 +172,11 @@ class PipelineCall:
         if not equals:
             raise UsageError(f"--conf {text!r} is not NAME=VALUE")
         return name, value
+
+
+def _nowhere(n: int) -> None:
+    """Progress before there is a job."""
+    del n
 
 
 def _absolute(path: str) -> str:

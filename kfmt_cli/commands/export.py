@@ -16,8 +16,9 @@ from kfmt_cli.arrow.dry_run import dry_run
 from kfmt_cli.arrow.exporting import Exported, PieceExported, export_bundle
 from kfmt_cli.arrow.inputs import files_of, input_of
 from kfmt_cli.arrow.lake import Lake
-from kfmt_cli.arrow.manifest import FOLDER, ExportManifest
+from kfmt_cli.arrow.manifest import FOLDER, ExportManifest, source_of
 from kfmt_cli.arrow.output import names_in, remove
+from kfmt_cli.arrow.topic_ids import TopicIds
 from kfmt_cli.commands.asked import wanted_of
 from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.run import Event, Unread
@@ -71,6 +72,7 @@ class Export:
     _given: tuple[str, ...] = ()
     _is_fresh: bool = False
     _manifest: ExportManifest = field(default_factory=ExportManifest)
+    _ids: TopicIds = field(default_factory=TopicIds)
 
     def plan(self, paths: tuple[str, ...]) -> Iterator[Event]:
         """Find the files; raises InputError, or UsageError if the destination is not empty."""
@@ -191,7 +193,8 @@ class Export:
         names = [output.name for output in done.outputs]
         self._manifest.add_outputs(done.outputs)
         for piece, result in zip(bundle, done.pieces(), strict=True):
-            self._manifest.add_piece(piece, result.rows, result.offsets, names)
+            source = source_of(piece, self._ids.of(piece))
+            self._manifest.add_input(source, result.rows, result.offsets, names)
             advance(piece.end - piece.start)
             yield piece, result
 

@@ -82,6 +82,43 @@ def _by_obstore(url: str, most: int | None) -> bytes | None:
     return data
 
 
+class NoConditionsError(Exception):
+    """A store, or the way to it, has no conditional writes."""
+
+
+def put_if(url: str, data: bytes, tag: str | None) -> str | None:
+    """Write an object only if it is still the one with this tag, or only if there is none; its new
+    tag, None if another one is there. Raises NoConditionsError."""
+    import obstore
+    from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+    bucket, _, name = file_system_at(url)[1].partition("/")
+    kind = _kind(url)
+    store = _store(kind, url.removesuffix(name), bucket) if kind in _STORES else None
+    if store is None:
+        raise NoConditionsError
+    try:
+        done = obstore.put(store, name, data, mode="create" if tag is None else {"e_tag": tag})
+    except (AlreadyExistsError, PreconditionError):
+        return None
+    except Exception as error:  # NotImplemented, or a server without them
+        raise NoConditionsError from error
+    return done["e_tag"] or ""
+
+
+def tag_of(url: str) -> str | None:
+    """The tag of an object; None if there is none or it cannot be asked for."""
+    import obstore
+
+    bucket, _, name = file_system_at(url)[1].partition("/")
+    kind = _kind(url)
+    store = _store(kind, url.removesuffix(name), bucket) if kind in _STORES else None
+    try:
+        return None if store is None else obstore.head(store, name)["e_tag"]
+    except FileNotFoundError:
+        return None
+
+
 @cache
 def _store(kind: str, top: str, bucket: str) -> S3Store | AzureStore | None:
     """A bucket with pyarrow's settings, by the URL of its top; None if obstore cannot use the same

@@ -4,6 +4,9 @@
 file per task, with the results of its pieces. A piece with a stored result is not processed again,
 so an interrupted job continues; inputs that have changed are reprocessed.
 
+An export is a table with a history (`spark/target.py`): commits say which of these files it
+consists of. What a commit names is changed by the next commit alone.
+
 Results are read on demand: for each piece, the driver keeps only the place of its result.
 """
 
@@ -11,8 +14,10 @@ from __future__ import annotations
 
 import json
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import groupby
 
 from kfmt_cli.arrow.output import appearing, get_json, names_in, put_json, read_whole, remove
@@ -22,15 +27,19 @@ from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request, share_of
 from kfmt_cli.spark.job import Job, Result, about
 
-VERSION = 6
+VERSION = 7
 HELD = 32 << 20  # bytes of results kept in memory
 OPEN = -1
 
 
-def file_of(pieces: Sequence[Piece]) -> str:
-    """The name of the file for the results of some pieces."""
+def file_of(pieces: Sequence[Piece], run: int) -> str:
+    """The name of the file for the results of some pieces in a run."""
     more = f"-and-{len(pieces) - 1}" if len(pieces) > 1 else ""
-    return f"{name_of(pieces[0].path, pieces[0].start)}{more}.json"
+    which = blake2b(str(run).encode(), digest_size=6)
+    for piece in pieces:
+        named = piece.path, piece.start, piece.end, piece.size, piece.modified
+        which.update(repr(named).encode(errors="backslashreplace"))
+    return f"{name_of(pieces[0].path, pieces[0].start)}{more}-{which.hexdigest()}.json"
 
 
 @dataclass(slots=True)
@@ -39,15 +48,26 @@ class Ledger:
 
     to: str
     job: Job
+    state: frozenset[str] = frozenset()
+    """The files of results that the table consists of."""
+    run: int = 0
+    """The number of the run; part of the names of all its files."""
     pieces: Pieces = field(default_factory=Pieces)
     """All pieces to process."""
+    is_dry: bool = False
+    """Nothing is written or deleted."""
+    stale: dict[str, list[str]] = field(default_factory=dict)
+    """By file of the state: its results whose input has changed, is gone, or is not asked for."""
+    _request: Request = field(default_factory=Request)
     _files: list[str] = field(default_factory=list)
     """The files with results."""
     _file: array[int] = field(default_factory=lambda: array("i"))
     """For each piece, the index of the file with its result, or `OPEN`."""
-    _held: dict[int, dict[str, bytes]] = field(default_factory=dict)
-    """Results already read, by the index of their file; as JSON, for a fifth of the memory."""
+    _held: dict[str, bytes] = field(default_factory=dict)
+    """Files of results already read, by name."""
     _n_held: int = 0
+    _last: tuple[str, dict[str, Result]] = ("", {})
+    """The file read last, parsed."""
 
     @property
     def done_folder(self) -> str:
@@ -64,17 +84,17 @@ class Ledger:
         known = get_json(place)
         mine = {"version": VERSION, "job": self.job.name, "options": self.job.options}
         if known is None:
-            if names_in(self.to):
+            if names_in(self.to) - {"_kfmt"}:
                 raise UsageError(f"{self.to}: not empty and not a kfmt pipeline directory")
-            put_json(place, mine)
-        elif known != json.loads(json.dumps(mine)):
-            raise UsageError(
-                f"{self.to}: holds results of another job or of different options; choose another "
-                "--to"
-            )
+            if not self.is_dry:
+                put_json(place, mine)
+            return
+        if known != json.loads(json.dumps(mine)):
+            raise UsageError(f"{self.to}: {_contradiction(known, mine)}; choose another --to")
 
     def plan(self, request: Request, files: Pieces) -> None:
         """Split the inputs; unchanged inputs keep their previous splits."""
+        self._request = request
         target = share_of(request, files)
         known = dict(self._known_cuts())
 
@@ -95,6 +115,8 @@ class Ledger:
 
     def _write(self) -> None:
         """Write the plan."""
+        if self.is_dry:
+            return
         with appearing(self._plan) as out:
             for path, pieces in groupby(self.pieces, key=lambda piece: piece.path):
                 parts = list(pieces)
@@ -103,31 +125,61 @@ class Ledger:
                 out.write(f"{line}\n".encode())
 
     def _find_results(self) -> None:
-        """Find the stored results. Deletes each file with results of an input that has changed or
-        is missing, including the other results in the file, which were made together."""
+        """Find the stored results.
+
+        Deletes each file outside the state with a result that does not belong to this run: of an
+        input that has changed or is missing, or that the state already has. The other results in
+        the file, which were made together, are lost with it.
+        """
         self._file, self._files = array("i", [OPEN]) * len(self.pieces), []
-        self._held, self._n_held = {}, 0
-        names = sorted(name for name in names_in(self.done_folder) if name.endswith(".json"))
+        self.stale = defaultdict(list)
+        names = {name for name in names_in(self.done_folder) if name.endswith(".json")}
         pieces = enumerate(self.pieces) if names else ()
         numbers = {name_of(piece.path, piece.start): i for i, piece in pieces}
-        for name in names:
-            results: dict[str, Result] = get_json(f"{self.done_folder}/{name}") or {}
+        for name in (*sorted(names & self.state), *sorted(names - self.state)):
+            results = self.results(name)
             places = [numbers.get(of, OPEN) for of in results]
-            if all(
-                i != OPEN and result["about"] == about(self.pieces[i])
+            fits = [
+                i != OPEN
+                and self._file[i] == OPEN
+                and result["about"] == about(self.pieces[i], self._request)
                 for i, result in zip(places, results.values(), strict=True)
-            ):
-                for i in places:
+            ]
+            if name not in self.state and not all(fits):
+                self.take_away(name)
+                continue
+            for i, of, is_fitting in zip(places, results, fits, strict=True):
+                if is_fitting:
                     self._file[i] = len(self._files)
-                self._files.append(name)
-            else:
-                self._take_away(name, results)
+                else:
+                    self.stale[name].append(of)
+            self._files.append(name)
 
-    def _take_away(self, name: str, results: dict[str, Result]) -> None:
+    def results(self, name: str) -> dict[str, Result]:
+        """The results in a file, none if it is missing or incomplete; raises InputError."""
+        if self._last[0] != name:
+            if name not in self._held:
+                data = read_whole(f"{self.done_folder}/{name}") or b"{}"
+                while self._held and self._n_held + len(data) > HELD:
+                    self._n_held -= len(self._held.pop(next(iter(self._held))))
+                self._held[name] = data
+                self._n_held += len(data)
+            try:
+                self._last = name, json.loads(self._held[name])
+            except ValueError:
+                self._last = name, {}
+        return self._last[1]
+
+    def take_away(self, name: str) -> None:
         """Delete a file of results, and the outputs written with them."""
-        for result in results.values():
+        if self.is_dry:
+            return
+        for result in self.results(name).values():
             for output in result.get("outputs", ()):
+                remove(f"{self.job.folder(self.to)}/{output}")
                 remove(f"{self.to}/{output}")
+        self._n_held -= len(self._held.pop(name, b""))
+        self._last = "", {}
         remove(f"{self.done_folder}/{name}")
 
     def uncut(self, paths: set[str]) -> None:
@@ -147,12 +199,16 @@ class Ledger:
         """Note processed pieces. numbers: their indexes. shares: the pieces by task."""
         there, at = names_in(self.done_folder), 0
         for share in shares:
-            name = file_of(share)
+            name = file_of(share, self.run)
             if name in there:
                 for i in numbers[at : at + len(share)]:
                     self._file[i] = len(self._files)
                 self._files.append(name)
             at += len(share)
+
+    def files(self) -> list[str]:
+        """The files with results of this run's pieces, in the order of the pieces."""
+        return [self._files[i] for i in dict.fromkeys(self._file) if i != OPEN]
 
     def done(
         self, is_one: Callable[[Piece], bool] = lambda _: True
@@ -161,24 +217,23 @@ class Ledger:
         missing."""
         for piece, number in zip(self.pieces, self._file, strict=True):
             if is_one(piece):
-                results = {} if number == OPEN else self._results_in(number)
-                kept = results.get(name_of(piece.path, piece.start))
-                if kept is None:
+                results = {} if number == OPEN else self.results(self._files[number])
+                result = results.get(name_of(piece.path, piece.start))
+                if result is None:
                     raise UsageError(
                         f"{self.done_folder}: results written by tasks are not visible here; --to "
                         "must be shared by the driver and all executors"
                     )
-                result: Result = json.loads(kept)
                 yield piece, result
 
-    def _results_in(self, number: int) -> dict[str, bytes]:
-        """The results in a file; raises InputError."""
-        if number not in self._held:
-            results = get_json(f"{self.done_folder}/{self._files[number]}") or {}
-            found = {name: json.dumps(result).encode() for name, result in results.items()}
-            self._n_held += sum(map(len, found.values()))
-            while self._held and self._n_held > HELD:
-                oldest = self._held.pop(next(iter(self._held)))
-                self._n_held -= sum(map(len, oldest.values()))
-            self._held[number] = found
-        return self._held[number]
+
+def _contradiction(known: dict[str, object], mine: dict[str, object]) -> str:
+    """How a directory's job differs from this one."""
+    if known.get("job") != mine["job"] or known.get("version") != mine["version"]:
+        return f"holds results of another job, or of another version ({known.get('job')})"
+    before, now = known.get("options"), mine["options"]
+    if not isinstance(before, dict) or not isinstance(now, dict):
+        return "holds results of different options"
+    differing = [name for name in now if before.get(name) != json.loads(json.dumps(now[name]))]
+    said = ", ".join(f"{name} was {before.get(name)}, is {now[name]}" for name in differing)
+    return f"holds results of different options ({said})"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kfmt_cli.arrow.checking import edges_of, finding_of, finding_row
 from kfmt_cli.arrow.inputs import at_hand
 from kfmt_cli.arrow.output import put_json
+from kfmt_cli.findings.damage import FILE_UNREADABLE, FILE_VANISHED
 from kfmt_cli.findings.finding import in_order
 from kfmt_cli.render.style import grouped
 from kfmt_cli.sharing.piece import Piece, name_of, pack, telling
@@ -113,7 +114,8 @@ def _run(
     context = spark.sparkContext
     shared = context.broadcast(shares)
     done = ledger.done_folder
-    do = carried(home_for(context), partial(_do, ledger.job, request, ledger.to, done))
+    to = ledger.job.folder(ledger.to)
+    do = carried(home_for(context), partial(_do, ledger.job, request, to, done, ledger.run))
 
     def task(number: int) -> int:
         do(lambda: shared.value[number])
@@ -152,13 +154,27 @@ def _tasks_done(context: SparkContext, group: str) -> int:
     return done
 
 
-def _do(job: Job, request: Request, to: str, done: str, share: Callable[[], Pieces]) -> None:
-    """The work of a task. share: returns its pieces, after kfmt has been imported."""
+def _do(
+    job: Job, request: Request, to: str, done: str, run: int, share: Callable[[], Pieces]
+) -> None:
+    """The work of a task. to: the directory for outputs, done: for the results. run: the number of
+    the run. share: returns its pieces, after kfmt has been imported."""
     pieces = share()
     with telling(pieces[0]), at_hand(request, pieces):
         results = job.work(request, pieces, to)
     kept = {
-        name_of(piece.path, piece.start): {**result, "about": about(piece)}
+        name_of(piece.path, piece.start): {**result, "about": _identity(piece, request, result)}
         for piece, result in zip(pieces, results, strict=True)
     }
-    put_json(f"{done}/{file_of(pieces)}", kept)
+    put_json(f"{done}/{file_of(pieces, run)}", kept)
+
+
+def _identity(piece: Piece, request: Request, result: Result) -> list[object] | None:
+    """What a stored result is valid for; None for that of an input that could not be read, which is
+    read again by the next run."""
+    return None if is_unread(result) else about(piece, request)
+
+
+def is_unread(result: Result) -> bool:
+    """Whether an input could not be read, or not to its end."""
+    return bool(result["codes"].keys() & {FILE_VANISHED.name, FILE_UNREADABLE.name})

@@ -116,11 +116,12 @@ def test_what_a_driver_keeps_of_a_segment(tmp_path: Path) -> None:
         shares = shares_of(ledger.job, request, ledger.pieces.taken(numbers))
         for share in shares:
             results = {name_of(piece.path, piece.start): {"rows": 1} for piece in share}
-            put_json(f"{ledger.done_folder}/{file_of(share)}", results)
+            put_json(f"{ledger.done_folder}/{file_of(share, 0)}", results)
         ledger.take(numbers, shares)
         assert not ledger.open_pieces()
         assert sum(result["rows"] for _, result in ledger.done()) == len(files) == n
         ledger._held.clear()  # which are 32 MiB at most
+        ledger._last = "", {}
         return tracemalloc.get_traced_memory()[0] - before, (files, ledger, shares)
 
     tracemalloc.start()
@@ -150,11 +151,11 @@ def test_a_job_is_taken_up_where_it_was_left(tmp_path: Path) -> None:
         (tmp_path / output).parent.mkdir(exist_ok=True)
         (tmp_path / output).touch()
         results: dict[str, dict[str, object]] = {
-            name_of(piece.path, 0): {"about": about(piece), "n": number}
+            name_of(piece.path, 0): {"about": about(piece, request), "n": number}
             for number, piece in enumerate(share)
         }
         results[name_of(share[0].path, 0)]["outputs"] = [output]
-        put_json(f"{tmp_path}/_kfmt/done/{file_of(share)}", results)
+        put_json(f"{tmp_path}/_kfmt/done/{file_of(share, 0)}", results)
 
     planned(files)
     keep(files[:10])
@@ -185,8 +186,10 @@ def test_a_torn_file_is_done_as_a_whole(tmp_path: Path) -> None:
     assert [piece.start >> 20 for piece in ledger.pieces] == [0, 0, 33, 66, 0]
     numbers, shares = ledger.open_pieces(), [ledger.pieces[:2], ledger.pieces[2:4]]
     for share in (*shares, ledger.pieces[4:]):
-        results = {name_of(piece.path, piece.start): {"about": about(piece)} for piece in share}
-        put_json(f"{ledger.done_folder}/{file_of(share)}", results)
+        results = {
+            name_of(piece.path, piece.start): {"about": about(piece, request)} for piece in share
+        }
+        put_json(f"{ledger.done_folder}/{file_of(share, 0)}", results)
     ledger.take(numbers, [*shares, ledger.pieces[4:]])
     assert not ledger.open_pieces()
     ledger.uncut({large.path})

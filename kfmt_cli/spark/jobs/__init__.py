@@ -40,6 +40,10 @@ class ListedJob:
     """Module and function."""
     options: tuple[JobOption, ...] = ()
     """Its own options, in addition to the common ones."""
+    prepare: str = ""
+    """Module and function that look at the output directory before Spark starts."""
+    forecast: str = ""
+    """Module and function that say what the job would remove."""
 
     def load(self) -> Callable[[Any], Any]:
         """Import its function."""
@@ -49,6 +53,13 @@ class ListedJob:
 
 _HERE = "kfmt_cli.spark.jobs"
 _EXPORT = (
+    JobOption(
+        "--mode",
+        "append: keep rows whose input is gone. sync: remove them. replace: remove all rows but "
+        "those of these inputs.",
+        choices=("append", "sync", "replace"),
+        default="append",
+    ),
     JobOption(
         "--tables",
         "Tables to write.",
@@ -91,22 +102,27 @@ JOBS: list[ListedJob] = [
         "segments",
         "Write one row per segment: offsets, timestamps, sizes, codecs, findings.",
         f"{_HERE}.segments:run_job",
+        prepare=f"{_HERE}.segments:prepare",
     ),
     ListedJob(
         "verify",
         "Check every batch; write tables of segments and findings, and a summary.",
         f"{_HERE}.verify:run_job",
         _VERIFY,
+        prepare=f"{_HERE}.verify:prepare",
     ),
     ListedJob(
         "export",
         "Write records, batches or both as files, by topic and partition.",
         f"{_HERE}.export_job:run_job",
         _EXPORT,
+        prepare=f"{_HERE}.export_job:prepare",
+        forecast=f"{_HERE}.export_job:forecast",
     ),
     ListedJob(
         "stats",
         "Write sizes, batch fill, codecs and skew by topic, partition and producer.",
         f"{_HERE}.stats:run_job",
+        prepare=f"{_HERE}.stats:prepare",
     ),
 ]

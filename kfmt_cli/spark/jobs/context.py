@@ -18,17 +18,20 @@ from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.table_types import TABLES
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.job import Result
+from kfmt_cli.spark.job import Job, Result
+from kfmt_cli.spark.lease import Lease
+from kfmt_cli.spark.ledger import Ledger
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 @dataclass(slots=True)
 class Context:
     """One run of a job."""
 
-    spark: SparkSession
+    spark: Any
+    """The Spark session; None before it is started."""
     request: Request
     to: str
     """The output directory."""
@@ -38,6 +41,11 @@ class Context:
     """The job's options, by name."""
     files: Pieces | None = None
     """The inputs, if already listed."""
+    lease: Lease = field(default_factory=Lease)
+    is_dry: bool = False
+    """Nothing is to be written."""
+    prepared: Any = None
+    """What the job found out before Spark started."""
 
     def table(self, name: str, columns: Sequence[str] = ()) -> DataFrame:
         """A table of the data source for the request; raises UsageError."""
@@ -47,12 +55,18 @@ class Context:
         register(self.spark)
         request = replace(self.request, table=name, columns=tuple(columns))
         reader = self.spark.read.format("kfmt").options(**options_of(request))
-        return reader.load(list(request.paths))
+        frame: DataFrame = reader.load(list(request.paths))
+        return frame
+
+    def listed(self) -> Pieces:
+        """All files, with those that could not be listed; lists them if needed."""
+        if self.files is None:
+            self.files = files_of(self.request)
+        return self.files
 
     def inputs(self) -> Pieces:
         """The readable files; lists them if needed."""
-        files = files_of(self.request) if self.files is None else self.files
-        return files.those(lambda file: not file.trouble)
+        return self.listed().those(lambda file: not file.trouble)
 
 
 @dataclass(slots=True)
@@ -68,6 +82,20 @@ class JobSummary:
     vanished: int = 0
     unread: list[str] = field(default_factory=list)
     """The inputs that could not be read, with reasons."""
+
+
+def opened(context: Context, job: Job) -> Ledger:
+    """The directory of a report, which is about these inputs only; raises UsageError if it holds
+    results of another job, or about other inputs."""
+    of_all = {
+        "format": context.format,
+        "inputs": list(context.request.paths),
+        "topics": sorted(context.request.topics),
+    }
+    job = replace(job, options={**job.options, **of_all})
+    ledger = Ledger(context.to, job, is_dry=context.is_dry)
+    ledger.open()
+    return ledger
 
 
 def rows_table(name: str) -> pa.Schema:

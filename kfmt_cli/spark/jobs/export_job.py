@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from hashlib import blake2b
 
 from kfmt_cli.arrow.checking import results_of
 from kfmt_cli.arrow.exporting import export_bundle
-from kfmt_cli.arrow.lake import DEFAULTS, Lake, Output, lake_of
-from kfmt_cli.arrow.manifest import ExportManifest
-from kfmt_cli.arrow.output import remove
+from kfmt_cli.arrow.lake import DEFAULTS, Lake, lake_of
+from kfmt_cli.arrow.manifest import source_of
 from kfmt_cli.arrow.table_file import table_file
-from kfmt_cli.core.stores import listing
-from kfmt_cli.errors import InputError
+from kfmt_cli.arrow.topic_ids import TopicIds
+from kfmt_cli.render.style import count, grouped
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Result, Work
 from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, rows_table
 from kfmt_cli.spark.ledger import Ledger
-from kfmt_cli.spark.wanted import digest, in_folders
+from kfmt_cli.spark.target import APPEND, Live, Target
+from kfmt_cli.spark.wanted import in_folders
 from kfmt_cli.spark.work import run
 
-_MADE = re.compile(r"-\d{12}-[0-9a-f]{12}(-\d+)?\.\w+$")
+MOST_TOLD = 10  # inputs that a dry run names
 
 
-def export(lake: Lake) -> Work:
-    """The work on a bundle of pieces; the first result lists all files written for the bundle."""
+def export(lake: Lake, salt: str) -> Work:
+    """The work on a bundle of pieces; the first result lists all files written for the bundle.
+
+    salt: part of the names of all files, so that a later run writes others.
+    """
 
     def work(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
-        done = export_bundle(request, pieces, to, lake)
+        done, ids = export_bundle(request, pieces, to, lake, salt), TopicIds()
         results: list[Result] = []
-        for made in done.pieces():
+        for piece, made in zip(pieces, done.pieces(), strict=True):
             kept = results_of(made.findings, made.edges)
-            about = {"rows": made.rows, "offsets": made.offsets, "bundle": done.stem}
+            source = source_of(piece, ids.of(piece))
+            about = {"input": source, "rows": made.rows, "offsets": made.offsets}
             results.append({**about, "outputs": [], **kept})
         results[0]["outputs"] = [output.name for output in done.outputs]
         results[0]["files"] = [asdict(output) for output in done.outputs]
@@ -43,8 +46,9 @@ def export(lake: Lake) -> Work:
     return work
 
 
-def job_of(context: Context, request: Request, lake: Lake) -> Job:
+def job_of(context: Context, lake: Lake, salt: str = "") -> Job:
     """The export job for a request."""
+    request = context.request
     asked, wanted = request.asked, request.asked.wanted
     options: dict[str, object] = {
         "format": context.format,
@@ -59,53 +63,70 @@ def job_of(context: Context, request: Request, lake: Lake) -> Job:
         "match": repr(wanted.match) if wanted.match else None,
         "last": asked.last,
         "committed": asked.committed,
-        # A directory's selection may change with any of its files.
-        "in_folders": digest(request.in_folders) if request.in_folders else None,
     }
-    return Job("export", export(lake), options, bundling=lake.bundling)
+    return Job("export", export(lake, salt), options, bundling=lake.bundling)
 
 
-def _sweep(to: str, tables: Iterable[str], outputs: set[str]) -> None:
-    """Delete files of killed tasks that never reported them; other files have their data."""
-    known = {output.rpartition("/")[2] for output in outputs}
-    for table in tables:
-        with suppress(InputError):  # no such directory
-            for file in listing(f"{to}/{table}"):
-                name = file.path.rpartition("/")[2]
-                if _MADE.search(name) and name not in known:
-                    remove(file.path)
+def prepare(context: Context) -> Target:
+    """The table that the job writes to; raises UsageError if its rows are others."""
+    lake = lake_of({**DEFAULTS, **context.options}, context.format)
+    mode = context.options.get("mode") or APPEND
+    ledger = Ledger(context.to, job_of(context, lake), is_dry=context.is_dry)
+    ledger.open()
+    topics = context.request.topics
+    target = Target(ledger, mode, context.request.paths, topics, context.format, lake.tables)
+    target.open()
+    salt = blake2b(str(ledger.run).encode(), digest_size=6).hexdigest()
+    ledger.job = job_of(context, lake, salt)
+    return target
+
+
+def _planned(context: Context) -> tuple[Target, Request]:
+    """The table with the plan of this run, and the request with what the logs had to say."""
+    target: Target = context.prepared or prepare(context)
+    lake = lake_of({**DEFAULTS, **context.options}, context.format)
+    share = min(context.request.max_split, lake.target)
+    known = in_folders(context.request, context.inputs())
+    request = replace(context.request, in_folders=known, max_split=share)
+    target.plan(request, context.listed())
+    return target, request
+
+
+def forecast(context: Context) -> Iterator[str]:
+    """What the run would take away, as text."""
+    target, _ = _planned(context)
+    found = [result for _, _, result in target.removed() if target.is_gone(result)]
+    if found:
+        n_rows = sum(sum(result["rows"].values()) for result in found)
+        inputs = count(len(found), "input that is gone", "inputs that are gone")
+        yield f"would remove {count(n_rows, 'row')} of {inputs}:"
+        for result in found[:MOST_TOLD]:
+            yield f"  {result['input']['path']}: {grouped(sum(result['rows'].values()))}"
+        if len(found) > MOST_TOLD:
+            yield f"  and {grouped(len(found) - MOST_TOLD)} more"
 
 
 def run_job(context: Context) -> JobSummary:
     """Export everything."""
-    files = context.inputs()
-    lake = lake_of({**DEFAULTS, **context.options}, context.format)
-    share = min(context.request.max_split, lake.target)
-    known = in_folders(context.request, files)
-    request = replace(context.request, in_folders=known, max_split=share)
-    ledger = Ledger(context.to, job_of(context, request, lake))
-    ledger.open()
-    ledger.plan(request, files)
-    tables = lake.tables
+    target, request = _planned(context)
+    ledger, tables = target.ledger, target.tables
     summary = JobSummary(dict.fromkeys(("segments", "bytes", *tables, "errors"), 0))
-    manifest = ExportManifest()
+    live = Live()
     results = run(context.spark, request, ledger, context.advance)
-    outputs = {result["bundle"]: result["outputs"] for _, result in results if "files" in result}
     place, schema = f"{context.to}/findings/part-0", rows_table("findings")
     with table_file(place, schema, context.format) as table:
         findings = JobFindings(table)
         for piece, result in results:
             summary.numbers["segments"] += piece.start == 0
             summary.numbers["bytes"] += piece.end - piece.start
-            manifest.add_outputs(Output(**file) for file in result.get("files", ()))
-            names = outputs[result["bundle"]]
-            manifest.add_piece(piece, result["rows"], result["offsets"], names)
             for name, n in result["rows"].items():
                 summary.numbers[name] += n
             findings.take(result)
+            live.take(piece, result)
     findings.sum_up(summary)
     summary.numbers["errors"] = summary.errors
-    _sweep(context.to, tables, {name for names in outputs.values() for name in names})
-    manifest.write(context.to)
+    context.lease.check(context.to)
+    target.commit(live)
+    summary.lines += target.told()
     summary.written = [*(f"{context.to}/{name}" for name in tables), table.path]
     return summary

@@ -25,7 +25,7 @@ from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.sharing.piece import Piece, telling
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Result
-from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary
+from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened
 from kfmt_cli.spark.ledger import Ledger
 from kfmt_cli.spark.work import run
 
@@ -161,10 +161,14 @@ def _count(request: Request, pieces: Sequence[Piece]) -> Iterator[Result]:
         yield {"whole": counts.whole.kept(), "producers": producers, **kept}
 
 
+def prepare(context: Context) -> Ledger:
+    """The directory of the job; raises UsageError if it holds other results."""
+    return opened(context, Job("stats", count_pieces, {}))
+
+
 def run_job(context: Context) -> JobSummary:
     """Write the reports."""
-    ledger = Ledger(context.to, Job("stats", count_pieces, {"format": context.format}))
-    ledger.open()
+    ledger: Ledger = context.prepared or prepare(context)
     ledger.plan(context.request, context.inputs())
     partitions: dict[tuple[str | None, int | None], Counted] = defaultdict(Counted)
     producers: dict[tuple[str | None, int], Counted] = defaultdict(Counted)

@@ -12,7 +12,7 @@ from kfmt_cli.arrow.table_file import table_file
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Result
-from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, rows_table
+from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened, rows_table
 from kfmt_cli.spark.ledger import Ledger
 from kfmt_cli.spark.work import Finished, run
 
@@ -34,11 +34,14 @@ def run_job(context: Context) -> JobSummary:
     return check_all(context, "verify", ("segments", "findings"))
 
 
+def prepare(context: Context, name: str = "verify") -> Ledger:
+    """The directory of the job; raises UsageError if it holds other results."""
+    return opened(context, Job(name, check, {"deep": context.request.deep}))
+
+
 def check_all(context: Context, name: str, tables: tuple[str, ...]) -> JobSummary:
     """Check every file, and write these tables."""
-    options: dict[str, object] = {"deep": context.request.deep, "format": context.format}
-    ledger = Ledger(context.to, Job(name, check, options))
-    ledger.open()
+    ledger: Ledger = context.prepared or prepare(context, name)
     ledger.plan(context.request, context.inputs())
     results = run(context.spark, context.request, ledger, context.advance)
     numbers = Counter(dict.fromkeys(("segments", "bytes", *SUMS, "damaged"), 0))

@@ -1,0 +1,283 @@
+"""A lake's directory as a table with a history.
+
+A run writes new files next to those that are there, then makes a commit, then moves its files to
+where readers see them, then rewrites the manifest, and only then deletes what the commit replaced.
+A run that is killed leaves the old state, or the new one, which the next run finishes.
+
+The unit is a bundle: the files that one task wrote, with the rows of some pieces of inputs. Rows of
+an input are replaced by rows of the same input. If other rows of a bundle stay, they are copied to
+a new one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from kfmt_cli.arrow.carry import carried
+from kfmt_cli.arrow.lake import Output
+from kfmt_cli.arrow.manifest import ExportManifest
+from kfmt_cli.arrow.output import names_in, put_json, remove
+from kfmt_cli.core.stores import listing
+from kfmt_cli.core.urls import is_local, local
+from kfmt_cli.errors import InputError
+from kfmt_cli.render.style import count, grouped
+from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.sharing.pieces import Pieces
+from kfmt_cli.sharing.request import Request
+from kfmt_cli.spark.history import Commit, commit, newest
+from kfmt_cli.spark.job import Result
+from kfmt_cli.spark.ledger import Ledger
+from kfmt_cli.spark.work import is_unread
+
+APPEND, SYNC, REPLACE = "append", "sync", "replace"
+_MADE = re.compile(r"-\d{12}-[0-9a-f]{12}(-\d+)?\.\w+$")
+_HASH = re.compile(r"-[0-9a-f]{12}(?=(-\d+)?\.\w+$)")
+Partition = tuple[Any, Any]
+"""Topic id, or topic without one, and partition."""
+
+
+@dataclass(slots=True)
+class Live:
+    """What a run found out about its inputs."""
+
+    unread: set[str] = field(default_factory=set)
+    """Paths of inputs that could not be read."""
+    offsets: dict[Partition, list[tuple[int, int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """First and last offsets of the inputs' rows."""
+
+    def take(self, piece: Piece, result: Result) -> None:
+        """Add the result of a piece."""
+        if is_unread(result):
+            self.unread.add(piece.path)
+        first, last = result["offsets"]
+        if first is not None:
+            self.offsets[_partition(result["input"])].append((first, last))
+
+    def overlaps(self, result: Result) -> bool:
+        """Whether inputs have offsets of this result's rows."""
+        first, last = result["offsets"]
+        known = self.offsets.get(_partition(result["input"]), ())
+        return first is not None and any(a <= last and first <= b for a, b in known)
+
+
+def _partition(source: Mapping[str, Any]) -> Partition:
+    return source["topic_id"] or source["topic"] or source["path"], source["partition"]
+
+
+@dataclass(slots=True)
+class Target:
+    """A table, and a run that changes it."""
+
+    ledger: Ledger
+    mode: str
+    inputs: tuple[str, ...]
+    topics: frozenset[str]
+    format: str
+    tables: tuple[str, ...]
+    troubled: tuple[str, ...] = ()
+    """The directories and files that could not be listed."""
+    before: Commit = field(default_factory=Commit)
+    _paths: set[str] = field(default_factory=set)
+    """The inputs of this run, if some of the table's rows are of others."""
+    _kept: Counter[str] = field(default_factory=Counter)
+    """Rows, by table, of inputs that are gone or not part of this run."""
+    _n_kept: int = 0
+    """The number of these inputs."""
+
+    def open(self) -> None:
+        """Read the state; finish the last commit if its run was killed."""
+        ledger = self.ledger
+        self.before = newest(ledger.to)
+        ledger.state = frozenset(self.before.state)
+        ledger.run = self.before.number + 1
+        if not ledger.is_dry:
+            self._publish(ledger.state)
+
+    def plan(self, request: Request, files: Pieces) -> None:
+        """Plan the run. files: with those that could not be listed."""
+        self.troubled = tuple(file.path for file in files if file.trouble)
+        self.ledger.plan(request, files.those(lambda file: not file.trouble))
+        stale = self.ledger.stale
+        self._paths = {piece.path for piece in self.ledger.pieces if piece.start == 0 and stale}
+
+    def removed(self, live: Live | None = None) -> Iterator[tuple[str, str, Result]]:
+        """The results that the run takes away, as bundle, name and result. live: None before it.
+
+        Without rows of other inputs, whatever has replaced them.
+        """
+        ledger = self.ledger
+        unread = live.unread if live is not None else set()
+        for bundle, names in ledger.stale.items():
+            results = ledger.results(bundle)
+            for name in names:
+                result = results[name]
+                path = result["input"]["path"]
+                if path in unread or _is_under(path, self.troubled):
+                    continue
+                if path in self._paths or self._is_taken_away(result, live):
+                    yield bundle, name, result
+
+    def _is_taken_away(self, result: Result, live: Live | None) -> bool:
+        """Whether rows of an input that is not in this run go."""
+        if self.mode == REPLACE:
+            return True
+        source = result["input"]
+        is_other = self.topics and source["topic"] not in self.topics
+        if is_other or not _is_under(source["path"], self.inputs):
+            return False
+        # The topic's rows come from other files now: the partition moved, or was compacted.
+        return self.mode == SYNC or (live is not None and live.overlaps(result))
+
+    def is_gone(self, result: Result) -> bool:
+        """Whether the input of a result is not part of this run."""
+        return result["input"]["path"] not in self._paths
+
+    def told(self) -> list[str]:
+        """What readers find in the table besides the rows of this run."""
+        if not self._n_kept:
+            return []
+        rows = ", ".join(f"{grouped(n)} {table}" for table, n in self._kept.items())
+        inputs = count(self._n_kept, "input that is gone", "inputs that are gone")
+        return [f"{rows} kept of {inputs} or not part of this run"]
+
+    def commit(self, live: Live) -> None:
+        """Make the rows of the run visible, and take away what they replace."""
+        ledger = self.ledger
+        drops: dict[str, set[str]] = {bundle: set() for bundle in ledger.stale}
+        for bundle, name, _ in self.removed(live):
+            drops[bundle].add(name)
+        for bundle, its in ledger.stale.items():
+            for name in set(its) - drops[bundle]:
+                self._n_kept += 1
+                self._kept.update(ledger.results(bundle)[name]["rows"])
+        self._keep_unread(live.unread, drops)
+        state = dict.fromkeys([*ledger.files(), *sorted(ledger.state)])
+        made: list[str] = []
+        for bundle, names in drops.items():
+            if names:
+                del state[bundle]
+                made += self._rest(bundle, names)
+        state |= dict.fromkeys(made)
+        topics = tuple(sorted(self.topics))
+        if tuple(state) != self.before.state:
+            commit(ledger.to, Commit(ledger.run, self.mode, self.inputs, topics, tuple(state)))
+        self._publish(set(state))
+        self.write_manifest(state)
+        self._sweep(set(state))
+
+    def _keep_unread(self, unread: set[str], drops: dict[str, set[str]]) -> None:
+        """Leave out what was read of an input of which the table has rows already."""
+        ledger = self.ledger
+        known = {
+            ledger.results(bundle)[name]["input"]["path"]
+            for bundle, names in ledger.stale.items()
+            for name in names
+            if unread
+        }
+        if not unread & known:
+            return
+        for bundle in ledger.files():
+            if bundle not in ledger.state:
+                results = ledger.results(bundle)
+                its = {
+                    name
+                    for name, result in results.items()
+                    if result["input"]["path"] in unread & known
+                }
+                drops.setdefault(bundle, set()).update(its)
+
+    def _rest(self, bundle: str, names: set[str]) -> Iterator[str]:
+        """Copy the rows of a bundle without some results; the new bundle, if any is left."""
+        ledger = self.ledger
+        results = ledger.results(bundle)
+        left = {
+            name: {**result, "outputs": [], "files": []}
+            for name, result in results.items()
+            if name not in names
+        }
+        if not left:
+            return
+        which = blake2b(repr((bundle, ledger.run, sorted(names))).encode(), digest_size=6)
+        numbers = {i: list(left).index(name) for i, name in enumerate(results) if name in left}
+        outputs = []
+        for output in _outputs(results):
+            named = _HASH.sub(f"-{which.hexdigest()}", output.name)
+            place = self._place(output.name)
+            folder = ledger.job.folder(ledger.to)
+            made = carried(output, numbers, place, folder, named, self.format)
+            outputs += [] if made is None else [made]
+        first = next(iter(left.values()))
+        first["outputs"] = [output.name for output in outputs]
+        first["files"] = [asdict(output) for output in outputs]
+        named = f"{bundle.removesuffix('.json')[:200]}-rest-{which.hexdigest()}.json"
+        put_json(f"{ledger.done_folder}/{named}", left)
+        yield named
+
+    def _place(self, name: str) -> str:
+        """Where an output is: not yet published, or published."""
+        staged = f"{self.ledger.job.folder(self.ledger.to)}/{name}"
+        is_staged = is_local(staged) and Path(local(staged)).exists()
+        return staged if is_staged else f"{self.ledger.to}/{name}"
+
+    def _publish(self, state: Iterable[str]) -> None:
+        """Move the outputs of the state to where readers look for them."""
+        ledger = self.ledger
+        staged = Path(local(ledger.job.folder(ledger.to)))
+        if not is_local(ledger.to) or not staged.is_dir():
+            return
+        for bundle in state:
+            for output in _outputs(ledger.results(bundle)):
+                made = staged / output.name
+                if made.exists():
+                    final = Path(local(ledger.to)) / output.name
+                    final.parent.mkdir(parents=True, exist_ok=True)
+                    made.replace(final)
+
+    def write_manifest(self, state: Iterable[str]) -> None:
+        """Write the inputs and files of the table."""
+        manifest = ExportManifest()
+        for bundle in state:
+            results = self.ledger.results(bundle)
+            outputs = _outputs(results)
+            manifest.add_outputs(outputs)
+            names = [output.name for output in outputs]
+            for result in results.values():
+                manifest.add_input(result["input"], result["rows"], result["offsets"], names)
+        manifest.write(self.ledger.to)
+
+    def _sweep(self, state: set[str]) -> None:
+        """Delete results outside the state, and files that no result of it names."""
+        ledger = self.ledger
+        for name in names_in(ledger.done_folder) - state:
+            remove(f"{ledger.done_folder}/{name}")
+        known = {
+            output.name.rpartition("/")[2]
+            for bundle in state
+            for output in _outputs(ledger.results(bundle))
+        }
+        folders = {ledger.to, ledger.job.folder(ledger.to)}
+        for table in (f"{folder}/{table}" for folder in folders for table in self.tables):
+            with suppress(InputError):  # no such directory
+                for file in listing(table):
+                    name = file.path.rpartition("/")[2]
+                    if _MADE.search(name) and name not in known:
+                        remove(file.path)
+
+
+def _outputs(results: Mapping[str, Result]) -> list[Output]:
+    """The files of a bundle."""
+    return [Output(**known) for result in results.values() for known in result.get("files", ())]
+
+
+def _is_under(path: str, inputs: Iterable[str]) -> bool:
+    """Whether a file is one of some inputs, or below one."""
+    return any(path == given or path.startswith(f"{given.rstrip('/')}/") for given in inputs)
