@@ -152,11 +152,11 @@ def free_ports(count: int) -> list[int]:
     """Ports that nothing listens on, and that no outgoing connection is given until they are."""
     found: list[int] = []
     for port in random.sample(range(10_000, 32_000), 20_000):
+        if len(found) == count:
+            return found
         with socket.socket() as taken, suppress(OSError):
             taken.bind(("127.0.0.1", port))
             found.append(port)
-        if len(found) == count:
-            return found
     raise BrokerError(f"fewer than {count} ports are free")
 
 

@@ -85,6 +85,8 @@ def start_all(
     found: dict[int, Seen] = {}
     left = list(range(len(changes)))
     for _ in range(TRIES):
+        if not left:
+            break
         with tempfile.TemporaryDirectory() as scratch:
             plans = []
             for i in left:
@@ -100,8 +102,6 @@ def start_all(
                 if _strays(copy) - old:
                     again.append(i)
             left = again
-        if not left:
-            break
     return [found[i] for i in range(len(changes))]
 
 

@@ -24,6 +24,7 @@ from kfmt_cli.arrow.carry import carried
 from kfmt_cli.arrow.lake import Output
 from kfmt_cli.arrow.manifest import ExportManifest
 from kfmt_cli.arrow.output import names_in, put_json, remove
+from kfmt_cli.arrow.topic_ids import TopicIds
 from kfmt_cli.core.stores import listing
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import InputError
@@ -86,8 +87,8 @@ class Target:
     troubled: tuple[str, ...] = ()
     """The directories and files that could not be listed."""
     before: Commit = field(default_factory=Commit)
-    _paths: set[str] = field(default_factory=set)
-    """The inputs of this run, if some of the table's rows are of others."""
+    _topic_ids: dict[str, str | None] = field(default_factory=dict)
+    """The topic ids of the inputs of this run of which the table has other rows, by path."""
     _kept: Counter[str] = field(default_factory=Counter)
     """Rows, by table, of inputs that are gone or not part of this run."""
     _n_kept: int = 0
@@ -105,9 +106,20 @@ class Target:
     def plan(self, request: Request, files: Pieces) -> None:
         """Plan the run. files: with those that could not be listed."""
         self.troubled = tuple(file.path for file in files if file.trouble)
-        self.ledger.plan(request, files.those(lambda file: not file.trouble))
-        stale = self.ledger.stale
-        self._paths = {piece.path for piece in self.ledger.pieces if piece.start == 0 and stale}
+        ledger = self.ledger
+        ledger.plan(request, files.those(lambda file: not file.trouble))
+        stale = ledger.stale
+        ids = TopicIds()
+        paths = {
+            ledger.results(bundle)[name]["input"]["path"]
+            for bundle, names in stale.items()
+            for name in names
+        }
+        self._topic_ids = {
+            piece.path: ids.of(piece)
+            for piece in ledger.pieces
+            if piece.start == 0 and piece.path in paths
+        }
 
     def removed(self, live: Live | None = None) -> Iterator[tuple[str, str, Result]]:
         """The results that the run takes away, as bundle, name and result. live: None before it.
@@ -123,7 +135,7 @@ class Target:
                 path = result["input"]["path"]
                 if path in unread or _is_under(path, self.troubled):
                     continue
-                if path in self._paths or self._is_taken_away(result, live):
+                if not self.is_gone(result) or self._is_taken_away(result, live):
                     yield bundle, name, result
 
     def _is_taken_away(self, result: Result, live: Live | None) -> bool:
@@ -138,8 +150,11 @@ class Target:
         return self.mode == SYNC or (live is not None and live.overlaps(result))
 
     def is_gone(self, result: Result) -> bool:
-        """Whether the input of a result is not part of this run."""
-        return result["input"]["path"] not in self._paths
+        """Whether the input of a result is not part of this run, or its path is now a file of
+        another topic of that name."""
+        source = result["input"]
+        now = self._topic_ids.get(source["path"], "")
+        return now == "" or (None not in (now, source["topic_id"]) and now != source["topic_id"])
 
     def told(self) -> list[str]:
         """What readers find in the table besides the rows of this run."""

@@ -1,0 +1,301 @@
+"""The table that exports write to: what stays, what goes, and what a kill leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.lake_runs import Row, export, forecast, found, listed, manifest, without_spark
+from tests.support.samples import ORDERS
+from tests.support.segments import with_bytes
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow.parquet")
+
+from kfmt_cli.core.small_objects import NoConditionsError
+from kfmt_cli.errors import UsageError
+from kfmt_cli.spark import lease as leases
+from kfmt_cli.spark import target as targets
+from kfmt_cli.spark.lease import leased
+
+BROKER1 = ORDERS.parent.parent
+NEW_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+@pytest.fixture(autouse=True)
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_spark(monkeypatch)
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """Partition orders-0: 1,500 records in 7 segments."""
+    shutil.copytree(ORDERS.parent, tmp_path / "in/orders-0")
+    return tmp_path / "in"
+
+
+def rows(first: int, end: int, of: Path = ORDERS.parent) -> Counter[Row]:
+    """The rows of some offsets, each once."""
+    return Counter((topic_id(of), 0, offset) for offset in range(first, end))
+
+
+def topic_id(folder: Path) -> str:
+    return (folder / "partition.metadata").read_text().split()[-1]
+
+
+def segment(folder: Path, base: int) -> Path:
+    return folder / f"orders-0/{base:020}.log"
+
+
+def test_rows_of_a_deleted_segment_stay(logs: Path, tmp_path: Path) -> None:
+    to = tmp_path / "to"
+    export(to, logs)
+    segment(logs, 0).unlink()
+    segment(logs, 240).unlink()
+    summary = export(to, logs)
+    assert listed(to) == found(to) == rows(0, 1500)
+    assert "480 records kept of 2 inputs that are gone or not part of this run" in summary.lines
+    assert forecast(to, logs) == []
+    said = forecast(to, logs, mode="sync")
+    assert said[0] == "would remove 480 rows of 2 inputs that are gone:"
+    assert listed(to) == rows(0, 1500)
+    export(to, logs, mode="sync")
+    assert listed(to) == found(to) == rows(480, 1500)
+
+
+@pytest.mark.parametrize("format_", ["parquet", "json", "csv"])
+def test_rows_of_a_deleted_segment_stay_beside_those_of_a_segment_that_grew(
+    format_: str, logs: Path, tmp_path: Path
+) -> None:
+    to = tmp_path / "to"
+    last = segment(logs, 1440)
+    whole = last.read_bytes()
+    last.write_bytes(whole[: len(whole) // 2])
+    export(to, logs, format_=format_)
+    assert sum(listed(to).values()) < 1500
+    last.write_bytes(whole)
+    segment(logs, 0).unlink()
+    export(to, logs, format_=format_)
+    assert sorted(offset for *_, offset in listed(to).elements()) == [*range(1500)]
+    assert listed(to) == found(to)
+    said = manifest(to)
+    assert sum(row["rows"]["records"] for row in said["inputs"]) == 1500
+    assert sum(row["rows"] for row in said["outputs"]) == 1500
+
+
+def test_rows_by_date_stay(logs: Path, tmp_path: Path) -> None:
+    to, by = tmp_path / "to", {"partition_by": "topic,date"}
+    shutil.copytree(BROKER1 / "txn-0", logs / "txn-0")
+    export(to, logs, **by)
+    before = listed(to)
+    last = segment(logs, 1440)
+    whole = last.read_bytes()
+    last.write_bytes(whole[:-40])
+    segment(logs, 0).unlink()
+    export(to, logs, **by)
+    last.write_bytes(whole)
+    shutil.rmtree(logs / "txn-0")
+    export(to, logs, **by)
+    assert listed(to) == found(to) == before
+
+
+def test_another_input_takes_nothing_away(logs: Path, tmp_path: Path) -> None:
+    to, other = tmp_path / "to", tmp_path / "other/txn-0"
+    shutil.copytree(BROKER1 / "txn-0", other)
+    export(to, logs)
+    export(to, other.parent)
+    n_txn = sum(Counter(topic for topic, *_ in listed(to).elements()).values()) - 1500
+    assert n_txn > 700
+    export(to, other.parent, mode="sync")
+    assert sum(listed(to).values()) == 1500 + n_txn
+    export(to, logs, topics="orders", mode="sync")
+    assert sum(listed(to).values()) == 1500 + n_txn
+    export(to, logs, mode="replace")
+    assert listed(to) == found(to) == rows(0, 1500)
+
+
+def test_a_topic_that_is_not_there_is_an_error(logs: Path, tmp_path: Path) -> None:
+    to = tmp_path / "to"
+    export(to, logs)
+    with pytest.raises(UsageError, match=r"no topic 'orderz' .*did you mean orders"):
+        export(to, logs, topics="orderz")
+    assert listed(to) == rows(0, 1500)
+
+
+def test_other_options_are_said(logs: Path, tmp_path: Path) -> None:
+    export(tmp_path / "to", logs)
+    with pytest.raises(UsageError, match=r"tables was \['records'\], is \['batches'\]"):
+        export(tmp_path / "to", logs, tables="batches")
+
+
+def test_an_input_that_cannot_be_read_is_read_by_the_next_run(
+    logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows from an earlier run stay until then."""
+    to = tmp_path / "to"
+    closed = segment(logs, 480)
+    opened = os.open
+
+    def denying(path: Any, *more: Any, **others: Any) -> int:
+        if str(path) == str(closed):
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *more, **others)
+
+    with monkeypatch.context() as failing:
+        failing.setattr(os, "open", denying)
+        summary = export(to, logs)
+    assert len(summary.unread) == 1
+    assert sum(listed(to).values()) == 1500 - 240
+    assert not export(to, logs).unread
+    assert listed(to) == found(to) == rows(0, 1500)
+    os.utime(closed, (1, 1))
+    with monkeypatch.context() as failing:
+        failing.setattr(os, "open", denying)
+        assert export(to, logs).unread
+    assert listed(to) == found(to) == rows(0, 1500)
+
+
+def test_a_partition_that_moved_is_there_once(logs: Path, tmp_path: Path) -> None:
+    to = tmp_path / "to"
+    export(to, logs)
+    (tmp_path / "in/disk2").mkdir()
+    shutil.move(logs / "orders-0", tmp_path / "in/disk2/orders-0")
+    segment(tmp_path / "in/disk2", 0).unlink()
+    export(to, logs)
+    assert listed(to) == found(to) == rows(0, 1500)
+
+
+def test_a_topic_that_was_made_again_is_another(logs: Path, tmp_path: Path) -> None:
+    to = tmp_path / "to"
+    export(to, logs)
+    shutil.rmtree(logs / "orders-0")
+    shutil.copytree(ORDERS.parent, logs / "orders-0")
+    (logs / "orders-0/partition.metadata").write_text(f"version: 0\ntopic_id: {NEW_ID}")
+    for base in (480, 720, 960, 1200, 1440):
+        segment(logs, base).unlink()
+    for path in (logs / "orders-0").iterdir():
+        os.utime(path)
+    export(to, logs)
+    again = rows(0, 480, logs / "orders-0")
+    assert listed(to) == rows(0, 1500) + again
+
+
+def test_segments_that_the_cleaner_merged_are_there_once(logs: Path, tmp_path: Path) -> None:
+    to = tmp_path / "to"
+    export(to, logs)
+    first, second = segment(logs, 0), segment(logs, 240)
+    first.write_bytes(first.read_bytes() + second.read_bytes())
+    second.unlink()
+    export(to, logs)
+    assert listed(to) == found(to) == rows(0, 1500)
+
+
+class KilledError(BaseException):
+    """In place of SIGKILL: nothing may clean up after it."""
+
+
+POINTS = ("commit", "_publish", "write_manifest", "_sweep")
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_kill_leaves_the_old_state_or_the_new(
+    point: str, after: bool, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    to = tmp_path / "to"
+    last = segment(logs, 1440)
+    whole = last.read_bytes()
+    last.write_bytes(whole[: len(whole) // 2])
+    export(to, logs)
+    old = listed(to)
+    last.write_bytes(whole)
+    segment(logs, 0).unlink()
+    place: Any = targets if point == "commit" else targets.Target
+    real = getattr(place, point)
+
+    def killed(*arguments: Any) -> None:
+        if point == "_publish" and not arguments[0]._kept:
+            real(*arguments)  # at the start of the run
+            return
+        if after:
+            real(*arguments)
+        raise KilledError
+
+    with monkeypatch.context() as dying:
+        dying.setattr(place, point, killed)
+        with pytest.raises(KilledError):
+            export(to, logs)
+    assert listed(to) in (old, rows(0, 1500))
+    export(to, logs)
+    assert listed(to) == found(to) == rows(0, 1500)
+    assert not [path for path in (to / "_kfmt/staged").rglob("*") if path.is_file()]
+
+
+def test_a_second_job_says_who_has_the_directory(tmp_path: Path) -> None:
+    to = str(tmp_path / "to")
+    with (
+        leased(to, "export"),
+        pytest.raises(UsageError, match=rf"kfmt pipeline export, process {os.getpid()} on "),
+        leased(to, "export"),
+    ):
+        pass
+    with leased(to, "export"):
+        pass
+
+
+def test_a_dead_owners_lease_is_taken_over(tmp_path: Path) -> None:
+    script = (
+        "import os, sys; from kfmt_cli.spark.lease import leased\n"
+        "with leased(sys.argv[1], 'export'): os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "to")], check=False)
+    assert json.loads((tmp_path / "to/_kfmt/lease.json").read_text())["job"] == "export"
+    with leased(str(tmp_path / "to"), "verify"):
+        pass
+
+
+def test_damage_is_no_input_that_was_not_read(logs: Path, tmp_path: Path) -> None:
+    log = segment(logs, 480)
+    log.write_bytes(with_bytes(log.read_bytes(), 5000, b"harm"))
+    summary = export(tmp_path / "to", logs)
+    assert (summary.errors, summary.unread) == (1, [])
+    assert export(tmp_path / "to", logs).errors == 1
+
+
+def test_a_beat_that_fails_is_not_the_end_of_a_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a store; here on a disk, without conditional writes."""
+    monkeypatch.setattr(leases, "is_local", lambda _: False)
+    monkeypatch.setattr(leases, "put_if", _without_conditions)
+    monkeypatch.setattr(leases, "tag_of", lambda _: None)
+    monkeypatch.setattr(leases, "BEAT", 0.01)
+    monkeypatch.setattr(leases, "SETTLED_AFTER", 0.01)
+    to = str(tmp_path / "to")
+    place = tmp_path / "to/_kfmt/lease.json"
+    with leased(to, "export") as lease:
+        with pytest.raises(UsageError, match="in use by kfmt pipeline export"), leased(to, "stats"):
+            pass
+        place.write_text(json.dumps({**json.loads(place.read_text()), "owner": "another"}))
+        assert lease.is_lost.wait(5)
+        with pytest.raises(Exception, match="has taken over"):
+            lease.check(to)
+    dead = {**json.loads(place.read_text()), "beat": 0}
+    place.write_text(json.dumps(dead))
+    with leased(to, "export"):
+        assert json.loads(place.read_text())["owner"] != "another"
+    assert not place.exists()
+    assert threading.active_count() < 50
+
+
+def _without_conditions(*_: object) -> None:
+    raise NoConditionsError

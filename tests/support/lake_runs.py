@@ -1,0 +1,108 @@
+"""Runs of `pipeline export` without Spark: its tasks are called in this process."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from kfmt_cli.arrow.inputs import files_of
+from kfmt_cli.arrow.output import take_away_unfinished
+from kfmt_cli.sharing.pieces import Pieces
+from kfmt_cli.sharing.request import Request
+from kfmt_cli.spark import work
+from kfmt_cli.spark.jobs import export_job
+from kfmt_cli.spark.jobs.context import Context, JobSummary
+from kfmt_cli.spark.ledger import Ledger
+from kfmt_cli.spark.request import request_of
+
+Row = tuple[str | None, int, int]
+"""Topic id, partition and offset."""
+
+
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Call the tasks of jobs here."""
+
+    def run_here(
+        spark: Any, request: Request, ledger: Ledger, shares: list[Any], advance: Any
+    ) -> None:
+        del spark, advance
+        to = ledger.job.folder(ledger.to)
+        for share in shares:
+            taken = partial(Pieces, share)
+            work._do(ledger.job, request, to, ledger.done_folder, ledger.run, taken)
+
+    monkeypatch.setattr(work, "_run", run_here)
+
+
+def export(
+    to: Path, *paths: Path, format_: str = "parquet", topics: str = "", **options: Any
+) -> JobSummary:
+    """One run of the job, as `kfmt pipeline export` starts it."""
+    request = replace(request_of({"topics": topics}), paths=tuple(map(str, paths)))
+    files = files_of(request, is_checked=True)
+    context = Context(None, request, str(to), format_, lambda _: None, options, files)
+    context.prepared = export_job.prepare(context)
+    summary = export_job.run_job(context)
+    take_away_unfinished(str(to))
+    return summary
+
+
+def forecast(to: Path, *paths: Path, **options: Any) -> list[str]:
+    """What a dry run says of rows that would go."""
+    request = replace(request_of({}), paths=tuple(map(str, paths)))
+    context = Context(None, request, str(to), "parquet", lambda _: None, options, is_dry=True)
+    return list(export_job.forecast(context))
+
+
+def manifest(to: Path) -> Any:
+    """The manifest of an export."""
+    return json.loads((to / "_kfmt/manifest.json").read_text())
+
+
+def listed(to: Path) -> Counter[Row]:
+    """The rows of the files that the manifest names."""
+    return _rows([to / row["file"] for row in manifest(to)["outputs"] if row["table"] == "records"])
+
+
+def found(to: Path) -> Counter[Row]:
+    """The rows of the files that are there."""
+    return _rows(sorted(to.glob("records/**/*.*")))
+
+
+def _rows(paths: list[Path]) -> Counter[Row]:
+    rows: Counter[Row] = Counter()
+    for path in paths:
+        rows.update(_READERS[path.suffix](path))
+    return rows
+
+
+def _parquet(path: Path) -> list[Row]:
+    columns = ["topic_id", "partition", "offset"]
+    table = pq.ParquetFile(path).read(columns)
+    return list(zip(*(table[name].to_pylist() for name in columns), strict=True))
+
+
+def _json(path: Path) -> list[Row]:
+    rows = map(json.loads, path.read_text().splitlines())
+    return [(None, 0, row["offset"]) for row in rows if row["type"] == "record"]
+
+
+def _csv(path: Path) -> list[Row]:
+    head, *lines = path.read_text().splitlines()
+    at = head.split(",").index("offset")
+    return [(None, 0, int(line.split(",")[at])) for line in lines]
+
+
+_READERS: dict[str, Callable[[Path], list[Row]]] = {
+    ".parquet": _parquet,
+    ".jsonl": _json,
+    ".csv": _csv,
+}
