@@ -56,7 +56,7 @@ def export_bundle(
     salt: makes the files' names differ from those of the same pieces with another.
     """
     done = Exported(_stem(pieces, salt))
-    for table in lake.tables:
+    for table in lake.tables_of(pieces):
         read = done.read[table] = [PieceRead() for _ in pieces]
         made = FILE_FORMATS[lake.format]
         with Files(to, table, lake, done.stem, made.suffix) as files:

@@ -37,7 +37,7 @@ from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.record import RECORD
 from kfmt_cli.rows.section import Rows
-from kfmt_cli.rows.table_types import BATCHES, RECORDS, chosen
+from kfmt_cli.rows.table_types import BATCHES, chosen, has_records
 from kfmt_cli.sharing.piece import Piece, telling
 from kfmt_cli.sharing.read_piece import PieceReader
 from kfmt_cli.sharing.request import Request
@@ -109,13 +109,13 @@ def _parquet(
     files: Files, request: Request, pieces: Sequence[Piece], read: Sequence[PieceRead]
 ) -> None:
     columns = chosen(files.table, request.columns)
-    adapted = SCHEMAS[files.lake.schema] if files.table == RECORDS.name else SCHEMAS[KFMT]
+    adapted = SCHEMAS[files.lake.schema] if has_records(files.table) else SCHEMAS[KFMT]
     if adapted.columns:
         columns = chosen(files.table, adapted.columns)
     schema = with_field_ids(adapted.schema or schema_of(columns))
     named = replace(request, table=files.table, columns=tuple(leaf.name for leaf in columns))
     by_date, above = files.lake.bundling.by_date, _above(files, pieces)
-    time = "timestamp" if files.table == RECORDS.name else "max_timestamp"
+    time = "timestamp" if has_records(files.table) else "max_timestamp"
     counted = [0] * len(pieces)
     for batch in rows_of(named, files.table, pieces, read, adapted.keeps):
         owner = _owners(counted, read)
@@ -188,7 +188,7 @@ class _Lines(_Text):
 def _json(
     files: Files, request: Request, pieces: Sequence[Piece], read: Sequence[PieceRead]
 ) -> None:
-    inner, above = RECORD if files.table == RECORDS.name else None, _above(files, pieces)
+    inner, above = RECORD if has_records(files.table) else None, _above(files, pieces)
     for i, (piece, parts) in enumerate(_parts(files.table, request, pieces, read)):
         writer = JsonRows([as_given(piece.path)], "auto", inner)
         for rows in parts:
@@ -198,7 +198,7 @@ def _json(
 def _csv(
     files: Files, request: Request, pieces: Sequence[Piece], read: Sequence[PieceRead]
 ) -> None:
-    shown: RowType = RECORD if files.table == RECORDS.name else BATCH
+    shown: RowType = RECORD if has_records(files.table) else BATCH
     head, above = csv_line(csv_names(shown)).encode(), _above(files, pieces)
     for i, (piece, parts) in enumerate(_parts(files.table, request, pieces, read)):
         writer = CsvRows([as_given(piece.path)], "auto")

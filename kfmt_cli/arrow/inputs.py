@@ -21,7 +21,7 @@ from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds import UNKNOWN, kind_of
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Input, Kind, quoted
-from kfmt_cli.disk.kinds.logs import LOG, LOGS
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG, LOGS
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM, left_out_words, mark_of, partition_of
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import InputError, UsageError
@@ -33,7 +33,12 @@ from kfmt_cli.sharing.request import Request
 if TYPE_CHECKING:
     from kfmt_cli.disk.tiered import StoredLog
 
-KINDS = {"index_entries": frozenset({OFFSET_INDEX, TIME_INDEX})}
+KINDS = {
+    "records": frozenset({LOG}),
+    "batches": frozenset({LOG}),
+    "snapshot_records": frozenset({KRAFT_SNAPSHOT}),
+    "index_entries": frozenset({OFFSET_INDEX, TIME_INDEX}),
+}
 
 
 def files_of(
@@ -106,7 +111,7 @@ def _piece_of(request: Request, stored: StoredFile, name: str, alone: bool) -> P
             trouble = WHOLLY_PACKED
     if trouble is not None and (kind is UNKNOWN or _is_read(request, kind)):
         return Piece(path, UNKNOWN, None, 0, 0, 0, 0, trouble=trouble)
-    if not _is_read(request, kind) and not (alone and kind is UNKNOWN):
+    if not _is_read(request, kind) and not (alone and (kind is UNKNOWN or kind in LOGS)):
         return None
     return Piece(path, kind, base, size, stored.modified, 0, size)
 

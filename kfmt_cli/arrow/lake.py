@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Protocol
 
 from kfmt_cli.arrow.output import appearing
 from kfmt_cli.arrow.record_schemas import KFMT
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.errors import UsageError
-from kfmt_cli.rows.table_types import RECORDS
+from kfmt_cli.rows.table_types import BATCHES, RECORDS, SEGMENTS, SNAPSHOT_RECORDS
 from kfmt_cli.sharing.bundles import Bundling
+from kfmt_cli.sharing.piece import Piece
 
 TARGET = 128 << 20  # bytes per file
 MOST_DATES = 64  # open files per task
@@ -29,6 +31,21 @@ class Lake:
     schema: str = KFMT
     """The columns of records: a name of `record_schemas.SCHEMAS`."""
     target: int = TARGET
+
+    @property
+    def listed_as(self) -> str:
+        """The table whose files are the inputs: without records, KRaft snapshots are none."""
+        return SEGMENTS.name if RECORDS.name in self.tables else BATCHES.name
+
+    def tables_of(self, pieces: Sequence[Piece]) -> tuple[str, ...]:
+        """The tables that pieces of one kind have rows in."""
+        is_snapshot = pieces[0].kind is KRAFT_SNAPSHOT
+        return (SNAPSHOT_RECORDS.name,) if is_snapshot else self.tables
+
+    def all_tables(self, pieces: Iterable[Piece]) -> tuple[str, ...]:
+        """The tables of an export of pieces."""
+        has_snapshots = any(piece.kind is KRAFT_SNAPSHOT for piece in pieces)
+        return (*self.tables, SNAPSHOT_RECORDS.name) if has_snapshots else self.tables
 
 
 DEFAULTS: dict[str, Any] = {

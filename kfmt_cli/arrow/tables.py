@@ -28,7 +28,7 @@ from kfmt_cli.log.complete import batch_rows, complete, read_complete, record_ro
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.records import Records
 from kfmt_cli.rows.section import Rows
-from kfmt_cli.rows.table_types import BATCHES, RECORDS
+from kfmt_cli.rows.table_types import BATCHES, RECORDS, has_records
 from kfmt_cli.sharing.piece import Piece, telling
 from kfmt_cli.sharing.read_piece import Edges, PieceReader
 from kfmt_cli.sharing.request import Request
@@ -144,8 +144,8 @@ def rows_of(
     read: receives the result for each piece. keeps: returns a mask of the rows to keep.
     """
     read = [PieceRead() for _ in pieces] if read is None else read
-    make = record_batches if table == RECORDS.name else batch_batches
-    of_pack = _records_of_pack if table == RECORDS.name else _batches_of_pack
+    make = record_batches if has_records(table) else batch_batches
+    of_pack = _records_of_pack if has_records(table) else _batches_of_pack
     done, ids = 0, TopicIds()
     for part in packed(pieces):
         # All logs of a pack must have the same filter.

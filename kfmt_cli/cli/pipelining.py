@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,8 @@ class PipelineCall:
         from kfmt_cli.spark.jobs.context import Context
         from kfmt_cli.spark.lease import leased
 
-        request = self._request()
+        is_without = self.own.get("tables") == "batches"  # of KRaft snapshots
+        request = replace(self._request(), table="batches" if is_without else self.job.table)
         to = self._destination()
         context = Context(None, request, to, self.options["format_"], _nowhere, self.own)
         if self.options["dry_run"]:

@@ -29,11 +29,12 @@ from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import as_given
 from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.findings.damage import UNREAD
 from kfmt_cli.findings.finding import MOST_FINDINGS, Findings
 from kfmt_cli.log.select import Selection
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.result import Result, ResultType
-from kfmt_cli.rows.table_types import BATCHES, RECORDS
+from kfmt_cli.rows.table_types import LAKE_TABLES, RECORDS, SNAPSHOT_RECORDS
 from kfmt_cli.sharing.piece import Piece, cuts_of
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.processes import map_processes
@@ -42,14 +43,14 @@ from kfmt_cli.sharing.seams import Seam, is_torn
 from kfmt_cli.writing.output import writing
 
 UNFINISHED = ".kfmt-export-unfinished"
-TABLES = (RECORDS.name, BATCHES.name)
 WIDTHS = {"records": 11, "batches": 9, "bytes": 14}
 
 
 def exported(tables: tuple[str, ...]) -> ResultType:
     """The counters per file: bytes, and rows of each exported table."""
     shown = {name: width for name, width in WIDTHS.items() if name in ("bytes", *tables)}
-    return ResultType(("bytes", *tables), shown)
+    more = (SNAPSHOT_RECORDS.name,) if RECORDS.name in tables else ()
+    return ResultType(("bytes", *tables, *more), shown)
 
 
 @dataclass(slots=True)
@@ -81,11 +82,18 @@ class Export:
         self._given = paths
         if not self.dry_run:
             self._prepare()
-        found = self._used(files_of(self.request, self.tell))
-        yield from (Unread(f"{piece.path}: {piece.trouble}") for piece in found if piece.trouble)
+        request = replace(self.request, table=self.lake.listed_as)
+        found = files_of(request, self.tell, is_checked=True)
+        for piece in found:
+            if piece.trouble:
+                yield Unread(f"{self._name(piece.path)}: {piece.trouble}")
         self._files = found.those(lambda piece: not piece.trouble)
         if not self._files:
             raise InputError("no log segments in the given paths")
+        n_snapshots = sum(piece.kind is KRAFT_SNAPSHOT for piece in self._files)
+        if n_snapshots and self.tell is not None:
+            words = count(n_snapshots, "KRaft snapshot")
+            self.tell(f"{words}: records in the table {SNAPSHOT_RECORDS.name}\n")
         if self.request.asked.needs_logs:
             yield from self._ask_logs()
         if self.log_starts is not None:
@@ -105,17 +113,6 @@ class Export:
             )
         # Files in a store appear only once they are complete.
         self._is_fresh = is_local(self.to) and not names_in(self.to)
-
-    def _used(self, pieces: Pieces) -> Pieces:
-        """The pieces without metadata log snapshots, unless named: the log contains the same, at
-        its own offsets."""
-        named = self.request.paths
-        used = pieces.those(lambda piece: piece.kind is not KRAFT_SNAPSHOT or piece.path in named)
-        left_out = len(pieces) - len(used)
-        if left_out and self.tell is not None:
-            words = f"{count(left_out, 'metadata log snapshot')} skipped"
-            self.tell(f"{words}; name one as PATH to export it\n")
-        return used
 
     def _ask_logs(self) -> Iterator[Unread]:
         """Determine the selection for each directory; skips those with unreadable logs."""
@@ -224,6 +221,9 @@ class Export:
             for name, n in made.rows.items():
                 result.numbers[name] = (result.numbers[name] or 0) + n
             for finding in findings:
+                if finding.code in UNREAD:
+                    yield Unread(finding.message.replace(path, result.file))
+                    continue
                 result.count([finding])
                 if result.findings.admits(finding):
                     yield replace(finding, file=result.file)
@@ -255,7 +255,7 @@ def take_away(folder: Path) -> None:
         with mark.open() as held:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             try:
-                tables = [name for name in json.load(held) if name in TABLES]
+                tables = [name for name in json.load(held) if name in LAKE_TABLES]
             except (ValueError, TypeError):
                 tables = []  # killed before it had written anything
             for name in (*tables, FOLDER):

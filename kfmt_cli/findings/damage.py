@@ -235,6 +235,8 @@ FILE_UNREADABLE = code(
     "The operating system could not read the whole file.",
     "Rows after this byte are missing. If the disk is failing, copy it first.",
 )
+UNREAD = frozenset({FILE_VANISHED, FILE_UNREADABLE})
+"""Findings about files that could not be read, or not to their end."""
 DIRECTORY_UNREADABLE = code(
     "directory-unreadable",
     _error,

@@ -58,6 +58,11 @@ RECORDS = RowType(
         _TOPIC_ID,
     ),
 )
+SNAPSHOT_RECORDS = replace(
+    RECORDS,
+    name="snapshot_records",
+    doc="One row per record of a KRaft snapshot. The metadata log has them at its own offsets.",
+)
 BATCHES = RowType(
     "batches",
     "One row per batch.",
@@ -118,8 +123,18 @@ FINDINGS = RowType(
     ),
 )
 TABLES: dict[str, RowType] = {
-    row_type.name: row_type for row_type in (SEGMENTS, BATCHES, RECORDS, INDEX_ENTRIES, FINDINGS)
+    row_type.name: row_type
+    for row_type in (SEGMENTS, BATCHES, RECORDS, SNAPSHOT_RECORDS, INDEX_ENTRIES, FINDINGS)
 }
+
+
+LAKE_TABLES = (RECORDS.name, BATCHES.name, SNAPSHOT_RECORDS.name)
+"""The tables of an export."""
+
+
+def has_records(table: str) -> bool:
+    """Whether a table has a row per record."""
+    return table in (RECORDS.name, SNAPSHOT_RECORDS.name)
 
 
 def chosen(table: str, names: tuple[str, ...]) -> tuple[Column, ...]:

@@ -33,5 +33,5 @@ class Bundling:
         topic, partition = piece.place
         apart = piece.path if not piece.is_whole else ""
         if self.by_partition:
-            return topic, partition, apart, piece.folder
-        return (topic if self.by_topic else "", apart)
+            return topic, partition, apart, piece.folder, piece.kind.name
+        return (topic if self.by_topic else "", apart, piece.kind.name)

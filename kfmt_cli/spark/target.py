@@ -29,6 +29,7 @@ from kfmt_cli.core.stores import listing
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import InputError
 from kfmt_cli.render.style import count, grouped
+from kfmt_cli.rows.table_types import LAKE_TABLES
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
@@ -83,7 +84,6 @@ class Target:
     inputs: tuple[str, ...]
     topics: frozenset[str]
     format: str
-    tables: tuple[str, ...]
     troubled: tuple[str, ...] = ()
     """The directories and files that could not be listed."""
     before: Commit = field(default_factory=Commit)
@@ -280,7 +280,7 @@ class Target:
             for output in _outputs(ledger.results(bundle))
         }
         folders = {ledger.to, ledger.job.folder(ledger.to)}
-        for table in (f"{folder}/{table}" for folder in folders for table in self.tables):
+        for table in (f"{folder}/{table}" for folder in folders for table in LAKE_TABLES):
             with suppress(InputError):  # no such directory
                 for file in listing(table):
                     name = file.path.rpartition("/")[2]

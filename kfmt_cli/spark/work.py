@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kfmt_cli.arrow.checking import edges_of, finding_of, finding_row
 from kfmt_cli.arrow.inputs import at_hand
 from kfmt_cli.arrow.output import put_json
-from kfmt_cli.findings.damage import FILE_UNREADABLE, FILE_VANISHED
+from kfmt_cli.findings.damage import UNREAD
 from kfmt_cli.findings.finding import in_order
 from kfmt_cli.render.style import grouped
 from kfmt_cli.sharing.piece import Piece, name_of, pack, telling
@@ -177,4 +177,4 @@ def _identity(piece: Piece, request: Request, result: Result) -> list[object] | 
 
 def is_unread(result: Result) -> bool:
     """Whether an input could not be read, or not to its end."""
-    return bool(result["codes"].keys() & {FILE_VANISHED.name, FILE_UNREADABLE.name})
+    return any(code.name in result["codes"] for code in UNREAD)

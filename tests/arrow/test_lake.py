@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.samples import ORDERS, TXN, kfmt
+from tests.support import in_process
+from tests.support.lake_runs import export, without_spark
+from tests.support.samples import ORDERS, TXN, environment, kfmt
 from tests.support.segments import DAMAGES, positions
 from tests.support.spark_rows import dumped, exported
 from tools.kafka import SAMPLES
@@ -294,3 +297,50 @@ def test_values_of_a_registry_are_decoded(tmp_path: Path) -> None:
     assert "cannot be decoded" in json.loads(said[3])["note"]
     done = kfmt("export", tmp_path / "logs", "--decode", "--to", tmp_path / "more")
     assert (done.code, len(done.err.splitlines())) == (2, 1)
+
+
+def test_both_exports_have_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """KRaft snapshots are a table of their own; no offset of a log is there twice."""
+    pytest.importorskip("pyspark")
+    without_spark(monkeypatch)
+    broker = SAMPLES / "kafka-3.9.1-broker1"
+    run(broker, tmp_path / "a")
+    export(tmp_path / "b", broker)
+    for table in ("records", "snapshot_records"):
+        a, b = (
+            pa.concat_tables(
+                pq.ParquetFile(path).read() for path in sorted((tmp_path / to / table).glob("*"))
+            )
+            for to in ("a", "b")
+        )
+        assert a.num_rows == b.num_rows > 0
+        keys = [("file", "ascending"), ("batch_position", "ascending"), ("offset", "ascending")]
+        assert a.sort_by(keys).equals(b.sort_by(keys))
+    rows = pq.ParquetDataset(tmp_path / "a/records").read().select(["file", "offset"]).to_pylist()
+    assert len({tuple(row.values()) for row in rows}) == len(rows) == 13_822
+
+
+@pytest.mark.parametrize("fault", ["denied", "link"])
+def test_an_input_that_cannot_be_read_is_exit_code_3(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(ORDERS.parent, tmp_path / "in/orders-0")
+    log = tmp_path / f"in/orders-0/{480:020}.log"
+    opened = os.open
+
+    def failing(path: Any, *more: Any, **others: Any) -> int:
+        if str(path) == str(log):
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *more, **others)
+
+    if fault == "link":
+        log.unlink()
+        log.symlink_to("nowhere")
+    else:
+        monkeypatch.setattr(os, "open", failing)
+    words = ["export", "in", "--to", "out", "--jobs", "1"]
+    code, out, err = in_process.run(words, b"", tmp_path, environment())
+    assert code == 3
+    assert f"kfmt: in/orders-0/{480:020}.log: ".encode() in err
+    assert str(tmp_path).encode() not in err
+    assert b"0 of these damaged, 1 not read" in out

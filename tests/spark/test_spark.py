@@ -230,7 +230,10 @@ def test_an_export_of_what_only_all_logs_say(
     assert exported(tmp_path / "job") == exported(tmp_path / "here")
     job(*command)
     (source / f"{10**6:020}.log").write_bytes(ORDERS.read_bytes())
-    job(*command, code=2 if "--last" in options else 1)
+    job(*command, code=1)
+    done = kfmt("export", source, "--to", tmp_path / "again", *options)
+    assert done.code == 1, done.err
+    assert exported(tmp_path / "job") == exported(tmp_path / "again")
 
 
 @pytest.mark.parametrize("format_", ["json", "csv"])

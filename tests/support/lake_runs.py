@@ -46,7 +46,8 @@ def export(
     to: Path, *paths: Path, format_: str = "parquet", topics: str = "", **options: Any
 ) -> JobSummary:
     """One run of the job, as `kfmt pipeline export` starts it."""
-    request = replace(request_of({"topics": topics}), paths=tuple(map(str, paths)))
+    paths_of = tuple(map(str, paths))
+    request = replace(request_of({"topics": topics}), table="segments", paths=paths_of)
     files = files_of(request, is_checked=True)
     context = Context(None, request, str(to), format_, lambda _: None, options, files)
     context.prepared = export_job.prepare(context)

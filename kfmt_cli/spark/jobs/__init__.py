@@ -40,6 +40,8 @@ class ListedJob:
     """Module and function."""
     options: tuple[JobOption, ...] = ()
     """Its own options, in addition to the common ones."""
+    table: str = "segments"
+    """The table whose files are the inputs."""
     prepare: str = ""
     """Module and function that look at the output directory before Spark starts."""
     forecast: str = ""
@@ -123,6 +125,7 @@ JOBS: list[ListedJob] = [
         "stats",
         "Write sizes, batch fill, codecs and skew by topic, partition and producer.",
         f"{_HERE}.stats:run_job",
+        table="batches",
         prepare=f"{_HERE}.stats:prepare",
     ),
 ]

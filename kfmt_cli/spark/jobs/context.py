@@ -13,7 +13,7 @@ from kfmt_cli.arrow.checking import MOST_KEPT, count_severities
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.table_file import TableFile
-from kfmt_cli.findings.damage import FILE_UNREADABLE, FILE_VANISHED
+from kfmt_cli.findings.damage import FILE_VANISHED, UNREAD
 from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.table_types import TABLES
 from kfmt_cli.sharing.pieces import Pieces
@@ -122,7 +122,7 @@ class JobFindings:
         self.codes.update(result["codes"])
         if self.table is not None:
             self.table.add(rows)
-        codes = (FILE_VANISHED.name, FILE_UNREADABLE.name)
+        codes = {code.name for code in UNREAD}
         self.unread += (str(row["message"]) for row in rows if row["code"] in codes)
 
     def sum_up(self, summary: JobSummary) -> None:

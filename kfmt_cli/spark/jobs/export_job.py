@@ -46,6 +46,11 @@ def export(lake: Lake, salt: str) -> Work:
     return work
 
 
+def lake_in(context: Context) -> Lake:
+    """How the job writes; raises UsageError."""
+    return lake_of({**DEFAULTS, **context.options}, context.format)
+
+
 def job_of(context: Context, lake: Lake, salt: str = "") -> Job:
     """The export job for a request."""
     request = context.request
@@ -69,12 +74,12 @@ def job_of(context: Context, lake: Lake, salt: str = "") -> Job:
 
 def prepare(context: Context) -> Target:
     """The table that the job writes to; raises UsageError if its rows are others."""
-    lake = lake_of({**DEFAULTS, **context.options}, context.format)
+    lake = lake_in(context)
     mode = context.options.get("mode") or APPEND
     ledger = Ledger(context.to, job_of(context, lake), is_dry=context.is_dry)
     ledger.open()
     topics = context.request.topics
-    target = Target(ledger, mode, context.request.paths, topics, context.format, lake.tables)
+    target = Target(ledger, mode, context.request.paths, topics, context.format)
     target.open()
     salt = blake2b(str(ledger.run).encode(), digest_size=6).hexdigest()
     ledger.job = job_of(context, lake, salt)
@@ -84,7 +89,7 @@ def prepare(context: Context) -> Target:
 def _planned(context: Context) -> tuple[Target, Request]:
     """The table with the plan of this run, and the request with what the logs had to say."""
     target: Target = context.prepared or prepare(context)
-    lake = lake_of({**DEFAULTS, **context.options}, context.format)
+    lake = lake_in(context)
     share = min(context.request.max_split, lake.target)
     known = in_folders(context.request, context.inputs())
     request = replace(context.request, in_folders=known, max_split=share)
@@ -109,7 +114,7 @@ def forecast(context: Context) -> Iterator[str]:
 def run_job(context: Context) -> JobSummary:
     """Export everything."""
     target, request = _planned(context)
-    ledger, tables = target.ledger, target.tables
+    ledger, tables = target.ledger, lake_in(context).all_tables(context.inputs())
     summary = JobSummary(dict.fromkeys(("segments", "bytes", *tables, "errors"), 0))
     live = Live()
     results = run(context.spark, request, ledger, context.advance)
