@@ -33,7 +33,7 @@ from kfmt_cli.rows.table_types import LAKE_TABLES
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.history import Commit, commit, newest
+from kfmt_cli.spark.commits import Commit, commit, newest
 from kfmt_cli.spark.job import Result
 from kfmt_cli.spark.ledger import Ledger
 from kfmt_cli.spark.work import is_unread
