@@ -207,7 +207,12 @@ def _is_wanted(request: Request, topic: str | None) -> bool:
 
 def reader_of(request: Request, piece: Piece) -> PieceReader:
     """A reader of a piece, wherever it is stored."""
-    return PieceReader(request.wanted_of(piece), request.limit, fail_fast=request.fail_fast)
+    return PieceReader(
+        request.wanted_of(piece),
+        request.limit,
+        fail_fast=request.fail_fast,
+        raises_unreadable=request.raises_unreadable,
+    )
 
 
 def packed(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:

@@ -28,6 +28,7 @@ from kfmt_cli.sharing.piece import Piece, cut, pack
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request, share_of
 from kfmt_cli.spark.plan import Split, SplitPartition
+from kfmt_cli.spark.request import StreamOptions
 from kfmt_cli.spark.worker import Home, carried
 
 if TYPE_CHECKING:
@@ -308,7 +309,8 @@ def _offset(kept: Mapping[str, int]) -> int:
     return kept["offset"]
 
 
-def stream_reader(request: Request, home: Home, most: int | None, latest: bool) -> KfmtStreamReader:
+def stream_reader(request: Request, home: Home, options: StreamOptions) -> KfmtStreamReader:
     """The reader that this Spark version supports."""
     tells = SupportsTriggerAvailableNow is not object
-    return (NowStreamReader if tells else KfmtStreamReader)(request, home, most, latest)
+    made = NowStreamReader if tells else KfmtStreamReader
+    return made(request, home, options.most_bytes, options.starts_at_latest)
