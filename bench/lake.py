@@ -24,7 +24,7 @@ from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.spark.plan import plan
 from kfmt_cli.spark.request import request_of
 from kfmt_cli.spark.splits import read_split
-from kfmt_cli.spark.stream import Follower
+from kfmt_cli.spark.follower import Follower
 from tools.broker import free_ports
 
 STORE = {

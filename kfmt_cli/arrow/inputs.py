@@ -34,15 +34,19 @@ if TYPE_CHECKING:
 KINDS = {"index_entries": frozenset({OFFSET_INDEX, TIME_INDEX})}
 
 
-def files_of(request: Request, tell: Callable[[str], None] | None = None) -> Pieces:
+def files_of(
+    request: Request,
+    tell: Callable[[str], None] | None = None,
+    listed: Callable[[str], Iterable[StoredFile]] = listing,
+) -> Pieces:
     """All files of the request, undivided, with unreadable directories listed by their error;
     raises InputError, also if every entry is an error.
 
     Directories that a broker has marked, as copies or as set aside, are skipped unless named. tell:
-    receives a message about them.
+    receives a message about them. listed: the files below a path.
     """
     stems = set[str]()
-    found = Pieces(_listed(request, stems, tell))
+    found = Pieces(_listed(request, stems, tell, listed))
     if stems or request.topics:
         found = Pieces(_wanted(request, found, stems))
     if found and all(piece.trouble for piece in found):
@@ -51,12 +55,15 @@ def files_of(request: Request, tell: Callable[[str], None] | None = None) -> Pie
 
 
 def _listed(
-    request: Request, stems: set[str], tell: Callable[[str], None] | None
+    request: Request,
+    stems: set[str],
+    tell: Callable[[str], None] | None,
+    listed: Callable[[str], Iterable[StoredFile]],
 ) -> Iterator[Piece]:
     """List the files of all topics. stems: receives the name prefixes of segments in tiered
     storage, taken from their manifests."""
     for path in request.paths:
-        given, marked, folder, leaves_out = listing(path), set[str](), "", False
+        given, marked, folder, leaves_out = iter(listed(path)), set[str](), "", False
         first = list(islice(given, 2))
         if not first:
             raise InputError(f"{path}: no files in it")

@@ -18,9 +18,11 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
 from kfmt_cli.errors import UsageError
-from kfmt_cli.spark.request import request_of
+from kfmt_cli.spark.follower import Follower
+from kfmt_cli.spark.history import Room
+from kfmt_cli.spark.request import StreamOptions, request_of
 from kfmt_cli.spark.splits import read_split
-from kfmt_cli.spark.stream import Follower, KfmtStreamReader
+from kfmt_cli.spark.stream import KfmtStreamReader
 from kfmt_cli.spark.worker import Home
 
 KEPT = ROOT / "tests/kept/aiven-1.0.0"
@@ -115,7 +117,7 @@ def test_a_limit_of_bytes_cuts_between_batches(most: int, partition: Path) -> No
     start: dict[str, Any] = {}
     found: list[int] = []
     sizes: list[int] = []
-    while (end := source.latest(start, most)) != start:
+    while (end := source.latest(start, Room(most))) != start:
         more = offsets(source, start, end)
         found += more
         sizes.append(len(more))
@@ -136,7 +138,7 @@ def test_damage_does_not_stop_a_stream(partition: Path) -> None:
     found = offsets(source, {}, end)
     shutil.copy(LOGS[1], partition)
     for most in (1 << 62, 10):
-        later = source.latest(end, most)
+        later = source.latest(end, Room(most))
         if later != end:
             found += offsets(source, end, later)
             end = later
@@ -147,7 +149,7 @@ def test_damage_does_not_stop_a_stream(partition: Path) -> None:
 def test_streams_of_other_tables_are_refused() -> None:
     for options in ({"table": "findings"}, {"last": "3"}, {"isolation": "read_committed"}):
         with pytest.raises(UsageError):
-            KfmtStreamReader(request_of(options), Home(None), None, latest=False)
+            KfmtStreamReader(request_of(options), Home(None), StreamOptions())
 
 
 def test_a_trigger_without_new_data_looks_at_nothing(partition: Path) -> None:
