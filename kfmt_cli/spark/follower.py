@@ -320,7 +320,9 @@ class Follower:
                 f"{words_of(partition.key)}: the log in {copy.folder} was truncated: it had been "
                 f"read up to offset {at.offset}, and {departure.words}"
             )
-            return copy, Position.at(departure.offset, at.restarts + 1)
+            epoch = self._ends.epoch_before(copy.logs, departure.offset)
+            began = Position.at(departure.offset, at.restarts + 1)
+            return copy, replace(began, epoch=-1 if epoch is None else epoch)
         return copy, at
 
     def _furthest(self, copies: Sequence[Copy], at: Position) -> Copy:
@@ -375,6 +377,10 @@ class Follower:
                 at = self._beyond(log, at, following)
             if not room.is_left:
                 break
+        if at.epoch < 0 and at.byte == 0 and base_of(logs[0]) < at.offset == base_of(logs[-1]):
+            # The last segment is empty: the batch before is in the one before.
+            epoch = self._ends.epoch_before(logs, at.offset)
+            at = replace(at, epoch=-1 if epoch is None else epoch)
         return replace(at, first=begin.first, restarts=begin.restarts)
 
     def _beyond(self, log: Piece, at: Position, following: int) -> Position:

@@ -135,17 +135,22 @@ class Ends:
             with closing(LogBytes(log.path, log.path)) as opened:
                 if begins(opened, at, at.segment):
                     return at.epoch
-        i = max(bisect_right(logs, at.offset - 1, key=base_of) - 1, 0)
-        with closing(LogBytes(logs[i].path, logs[i].path)) as opened:
+        return self.epoch_before(logs, at.offset, at.epoch)
+
+    def epoch_before(
+        self, logs: Sequence[Piece], offset: int, most: int = EVERYTHING
+    ) -> int | None:
+        """The leader epoch of the batch with the offset before one, or an epoch above `most` of a
+        batch before it; None if it cannot be told. Raises InputError."""
+        log = logs[max(bisect_right(logs, offset - 1, key=base_of) - 1, 0)]
+        with closing(LogBytes(log.path, log.path)) as opened:
             try:
-                for batch in batches(opened, 0, min(logs[i].size, opened.size)):
+                for batch in batches(opened, 0, min(log.size, opened.size)):
                     epoch = epoch_of(opened, batch)
-                    if batch.base_offset >= at.offset:
+                    if batch.base_offset >= offset:
                         # What follows a batch that was cleaned away has its epoch or a later one.
-                        return epoch if 0 <= epoch < at.epoch else None
-                    if epoch > at.epoch:
-                        return epoch
-                    if batch.last_offset >= at.offset - 1:
+                        return epoch if 0 <= epoch < most < EVERYTHING else None
+                    if epoch > most or batch.last_offset >= offset - 1:
                         return None if epoch < 0 else epoch
             except (CorruptError, StartFailed):
                 pass

@@ -28,7 +28,8 @@ COLUMNS = "topic_id,base_offset,partition_leader_epoch"
 class Stream:
     """A query: its checkpoint, and what it has given."""
 
-    def __init__(self, disks: list[Path]) -> None:
+    def __init__(self, disks: list[Path], room: Room | None) -> None:
+        self.room = room
         options = {"table": "batches", "columns": COLUMNS}
         self.request = replace(request_of(options), paths=tuple(map(str, disks)))
         self.kept: dict[str, Any] = {}
@@ -38,9 +39,14 @@ class Stream:
         """Go on in another process."""
         self.strict, self.tolerant = Follower(self.request), Follower(self.request, fails=False)
 
-    def trigger(self, source: Follower, room: Room | None = None) -> list[Batch]:
-        """The batches of a trigger."""
-        end = json.loads(json.dumps(source.latest(self.kept, room)))
+    def trigger(self, source: Follower, rows: list[Batch]) -> None:
+        """Add the batches of a trigger; with a limit, of all triggers until nothing is left."""
+        while (more := self._some(source)) and self.room is not None:
+            rows += more
+        rows += more
+
+    def _some(self, source: Follower) -> list[Batch]:
+        end = json.loads(json.dumps(source.latest(self.kept, self.room)))
         rows = [
             tuple(row.values())
             for split in source.splits(self.kept, end)
@@ -53,19 +59,21 @@ class Stream:
     def triggered(self, is_lost: bool | None) -> list[Batch]:
         """The batches of a trigger, which fails if and only if offsets are lost; then it is done
         again with failOnDataLoss=false."""
+        rows: list[Batch] = []
         try:
-            rows = self.trigger(self.strict)
+            self.trigger(self.strict, rows)
             assert not is_lost
         except DataLossError:
             assert is_lost is not False
-            rows = self.trigger(self.tolerant)
+            self.trigger(self.tolerant, rows)
         return rows
 
 
 def check(seed: int, folder: Path) -> None:
     """Compare a stream with the model over a sequence of changes."""
     disks = [folder / "a", folder / "b", folder / "c"]
-    stream, done = Stream(disks), []
+    room = (None, Room(n_bytes=5000), Room(n_offsets=50), None)[seed % 4]
+    stream, done = Stream(disks, room), []
     for what, partitions in steps_of(seed, disks):
         done.append(what)
         if what == "restart":
