@@ -366,13 +366,13 @@ class Follower:
             if reached.trouble is not None:
                 # Its readable part is read once the broker has rolled.
                 LOG_OF.warning("kfmt: %s", reached.trouble)
-            position, known = reached.position, self._ends.known(log)
+            position, known, before = reached.position, self._ends.known(log), at.offset
             if position.offset > at.offset:
                 room.take(position.byte - reached.start, position.offset - at.offset)
                 at = position
-                if known is None or known.position.offset > at.offset:
-                    room.exhaust()
-            elif following is not None:  # damage: read whatever is readable
+            if known is None or known.position.offset > at.offset:
+                room.exhaust()
+            elif at.offset == before and following is not None:  # damage: read what is readable
                 room.take(log.size - start, following - at.offset)
                 at = self._beyond(log, at, following)
             if not room.is_left:

@@ -33,6 +33,8 @@ class Room:
 
     n_bytes: int = EVERYTHING
     n_offsets: int = EVERYTHING
+    is_fresh: bool = True
+    """Whether it has taken nothing yet: it takes at least a batch."""
 
     @property
     def is_left(self) -> bool:
@@ -49,6 +51,7 @@ class Room:
 
     def take(self, n_bytes: int, n_offsets: int) -> None:
         """Take these; the rest may become negative, as a batch is taken whole."""
+        self.is_fresh = False
         self.n_bytes -= n_bytes
         self.n_offsets -= n_offsets
 
@@ -87,8 +90,7 @@ class Ends:
         return reached if (size, modified) == (log.size, log.modified) else None
 
     def reached(self, log: Piece, at: Position, room: Room | None = None) -> Reached:
-        """How far a segment goes from a position, and within the room at least a batch; raises
-        InputError."""
+        """How far a segment goes from a position within the room; raises InputError."""
         limit = room or Room()
         start = at.byte if at.segment == base_of(log) else 0
         known = self.known(log)
@@ -207,14 +209,15 @@ def _stepped(
     opened: LogBytes, log: Piece, position: Position, wanted: int, room: Room
 ) -> tuple[Reached, bool]:
     """Step over batches from a position: how far those go of which some offset is wanted, within
-    the room but at least one, and whether that is all of them."""
+    the room, and whether that is all of them."""
     last, begin, trouble, is_end = None, -1, None, True
     try:
         for batch in batches(opened, position.byte, min(log.size, opened.size)):
             if batch.last_offset >= wanted:
                 begin = batch.position if begin < 0 else begin
                 n_offsets = batch.last_offset + 1 - max(wanted, base_of(log))
-                if batch.position > begin and not room.fits(batch.end - begin, n_offsets):
+                is_due = room.is_fresh and batch.position == begin
+                if not is_due and not room.fits(batch.end - begin, n_offsets):
                     is_end = False
                     break
             last = batch

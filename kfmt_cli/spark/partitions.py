@@ -79,7 +79,8 @@ def partitions_in(
         return next((i for i, one in enumerate(paths) if path.startswith(one)), len(paths)), path
 
     found: dict[str, Partition] = {}
-    for (name, topic_id), its in sorted(grouped.items(), key=lambda item: (item[0][0], str(item))):
+    for name, topic_id in sorted(grouped, key=lambda one: (one[0], one[1] or "")):
+        its = grouped[name, topic_id]
         key = name if topic_id is None else f"{name}@{topic_id}"
         copies = _copies(sorted(its, key=in_order) if len(its) > 1 else its)
         found[key] = Partition(key, name, topic_id, copies)

@@ -1,5 +1,6 @@
-"""A stream over partitions that grow, roll, are truncated, deleted, made again and moved: each batch
-of each topic id comes once, or there is an error."""
+"""A stream over partitions that grow, roll, are truncated, deleted, made again and moved.
+
+Each batch of each topic id comes once, or there is an error."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import shutil
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 
 from kfmt_cli.core.uuids import uuid_text
@@ -20,7 +20,7 @@ Batch = tuple[str, int, int]
 RECORDS = 20
 _DATA = ORDERS.read_bytes()
 _AT = positions(_DATA)
-BODIES = [_DATA[start:end] for start, end in zip(_AT, _AT[1:], strict=False)]
+BODIES = [_DATA[start:end] for start, end in pairwise(_AT)]
 _TIMES = count(1_700_000_000)
 
 
