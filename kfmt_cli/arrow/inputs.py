@@ -42,20 +42,25 @@ KINDS = {
 
 
 def files_of(
-    request: Request, tell: Callable[[str], None] | None = None, *, is_checked: bool = False
+    request: Request,
+    tell: Callable[[str], None] | None = None,
+    listed: Callable[[str], Iterable[StoredFile]] = listing,
+    *,
+    is_checked: bool = False,
 ) -> Pieces:
     """All files of the request, undivided, with unreadable directories listed by their error;
     raises InputError, also if every entry is an error.
 
     Directories that a broker has marked, as copies or as set aside, are skipped unless named. tell:
-    receives a message about them. is_checked: raise UsageError for a topic without any file.
+    receives a message about them. listed: the files below a path. is_checked: raise UsageError for
+    a topic without any file.
     """
     stems = set[str]()
-    listed = found = Pieces(_listed(request, stems, tell))
+    every = found = Pieces(_listed(request, stems, tell, listed))
     if stems or request.topics:
-        found = Pieces(_wanted(request, listed, stems))
+        found = Pieces(_wanted(request, every, stems))
     if is_checked and request.topics:
-        _check_topics(request.topics, found, listed)
+        _check_topics(request.topics, found, every)
     if found and all(piece.trouble for piece in found):
         raise InputError("; ".join(f"{piece.path}: {piece.trouble}" for piece in found))
     return found.in_order()
@@ -72,12 +77,15 @@ def _check_topics(wanted: frozenset[str], found: Pieces, listed: Pieces) -> None
 
 
 def _listed(
-    request: Request, stems: set[str], tell: Callable[[str], None] | None
+    request: Request,
+    stems: set[str],
+    tell: Callable[[str], None] | None,
+    listed: Callable[[str], Iterable[StoredFile]],
 ) -> Iterator[Piece]:
     """List the files of all topics. stems: receives the name prefixes of segments in tiered
     storage, taken from their manifests."""
     for path in request.paths:
-        given, marked, folder, leaves_out = listing(path), set[str](), "", False
+        given, marked, folder, leaves_out = iter(listed(path)), set[str](), "", False
         first = list(islice(given, 2))
         if not first:
             raise InputError(f"{path}: no files in it")
@@ -228,7 +236,12 @@ def _is_wanted(request: Request, topic: str | None) -> bool:
 
 def reader_of(request: Request, piece: Piece) -> PieceReader:
     """A reader of a piece, wherever it is stored."""
-    return PieceReader(request.wanted_of(piece), request.limit, fail_fast=request.fail_fast)
+    return PieceReader(
+        request.wanted_of(piece),
+        request.limit,
+        fail_fast=request.fail_fast,
+        raises_unreadable=request.raises_unreadable,
+    )
 
 
 def packed(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:

@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -161,21 +162,32 @@ def _local_listing(path: str) -> Iterator[StoredFile]:
         return
     folders = [top]
     while folders:
-        folder = folders.pop()
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.is_dir():
-                        if not _leads_upward(entry):
-                            folders.append(entry.path)
-                    elif entry.is_file():
+        below, files = scanned(folders.pop())
+        folders += below
+        yield from files
+
+
+def scanned(folder: str) -> tuple[list[str], list[StoredFile]]:
+    """The directories and the files in a local directory; its `trouble` if it cannot be listed. A
+    file that is deleted meanwhile is not in it."""
+    folders: list[str] = []
+    files: list[StoredFile] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    if not _leads_upward(entry):
+                        folders.append(entry.path)
+                elif entry.is_file():
+                    with suppress(FileNotFoundError):
                         status = entry.stat()
-                        yield StoredFile(entry.path, status.st_size, status.st_mtime_ns)
-                    elif entry.is_symlink():
-                        words = f"links to {os.readlink(entry.path)}, which does not exist"  # noqa: PTH115
-                        yield StoredFile(entry.path, 0, 0, words)
-        except OSError as error:
-            yield StoredFile(folder, 0, 0, error.strerror or str(error))
+                        files.append(StoredFile(entry.path, status.st_size, status.st_mtime_ns))
+                elif entry.is_symlink():
+                    words = f"links to {os.readlink(entry.path)}, which does not exist"  # noqa: PTH115
+                    files.append(StoredFile(entry.path, 0, 0, words))
+    except OSError as error:
+        files.append(StoredFile(folder, 0, 0, error.strerror or str(error)))
+    return folders, files
 
 
 def _leads_upward(entry: os.DirEntry[str]) -> bool:

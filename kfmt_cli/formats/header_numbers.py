@@ -12,6 +12,7 @@ from kfmt_cli.formats.legacy import MESSAGES
 
 base_offset = RECORD_BATCH.number("base_offset")
 batch_length = RECORD_BATCH.number("batch_length")
+partition_leader_epoch = RECORD_BATCH.number("partition_leader_epoch")
 magic = RECORD_BATCH.number("magic")
 attributes = RECORD_BATCH.number("attributes")
 last_offset_delta = RECORD_BATCH.number("last_offset_delta")

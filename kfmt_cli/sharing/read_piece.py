@@ -26,11 +26,22 @@ from kfmt_cli.log.select import Selection
 from kfmt_cli.sharing.bounds import Opener, bounds
 from kfmt_cli.sharing.piece import Piece
 
+UNREADABLE = (codes.FILE_VANISHED, codes.FILE_UNREADABLE, codes.DIRECTORY_UNREADABLE)
 _CHANGED = (codes.FILE_VANISHED, codes.FILE_UNREADABLE, codes.FILE_GREW, codes.FILE_SHRANK)
 
 
 class DamagedError(KfmtError):
     """Damage that stops reading, with fail_fast."""
+
+
+class UnreadError(InputError):
+    """An input that could not be read, with raises_unreadable."""
+
+
+def unread_words(path: str, reason: str) -> str:
+    """The message about an input that could not be read, and how to go on without it."""
+    why = reason.removeprefix(f"{path}: ")
+    return f"{path}: {why}; with the option ignoreUnreadable, the other inputs are read"
 
 
 @dataclass(slots=True)
@@ -56,6 +67,8 @@ class PieceReader:
     opened: Opener = open_source
     fail_fast: bool = False
     """Stop reading at damage."""
+    raises_unreadable: bool = False
+    """Stop reading at an input that cannot be read, which is no damage."""
     searches: bool = False
     """See `bounds`."""
     findings: list[Finding] = field(default_factory=list)
@@ -64,7 +77,8 @@ class PieceReader:
     """Edges of the piece read last; None if no batch begins in it."""
 
     def blocks(self, piece: Piece) -> Iterator[Block]:
-        """The batches that begin in a piece; raises DamagedError for damage with fail_fast."""
+        """The batches that begin in a piece; raises DamagedError for damage with fail_fast,
+        UnreadError for an input that cannot be read with raises_unreadable."""
         self.findings = []
         self.edges = None
         if self.is_troubled(piece):
@@ -141,10 +155,13 @@ class PieceReader:
         return piece.trouble is not None
 
     def found(self, finding: Finding) -> None:
-        """Record a finding; raises DamagedError for damage with fail_fast."""
+        """Record a finding; raises DamagedError for damage with fail_fast, UnreadError for an
+        input that cannot be read with raises_unreadable."""
         if self.fail_fast and finding.code.severity is Severity.ERROR:
             where = "" if finding.position is None else f" byte {finding.position}"
             raise DamagedError(f"{finding.file}{where}: {finding.code.name}: {finding.message}")
+        if self.raises_unreadable and finding.code in UNREADABLE:
+            raise UnreadError(unread_words(finding.file, finding.message))
         self.findings.append(finding)
 
 

@@ -38,6 +38,8 @@ class Request:
     max_split: int = SPLIT
     batch_rows: int = BATCH_ROWS
     fail_fast: bool = False
+    raises_unreadable: bool = False
+    """Whether an input that cannot be read is an error, instead of a finding."""
     deep: bool = False
     pushdown: bool = False
     parallelism: int = field(default_factory=available_cores)

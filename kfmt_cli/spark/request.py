@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
 
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.times import milliseconds
@@ -32,6 +34,10 @@ OPTIONS = {
     "maxSplitBytes": "file bytes per task (default 128 MiB)",
     "batchRows": "rows per Arrow batch (default 32768)",
     "mode": "PERMISSIVE (the default): damage becomes findings; FAILFAST: it stops the query",
+    "ignoreUnreadable": (
+        "true: a file or directory that cannot be read becomes a finding; by default, it stops the "
+        "query"
+    ),
     "deep": "true: `findings` and `segments` also decode every record",
     "filterPushdown": (
         "true: push WHERE filters down so that excluded data is not read. Needs Spark 4.1, "
@@ -39,7 +45,14 @@ OPTIONS = {
     ),
     "maxDecompressed": "maximum decompressed size of one batch, in bytes",
     "maxBytesPerTrigger": "streams: approximate bytes per trigger; Spark 4.2 and later",
+    "rowsPerTrigger": (
+        "streams: at most this many offsets per trigger, but at least a batch; Spark 4.2 and later"
+    ),
     "startingOffsets": "streams: earliest (the default) or latest",
+    "failOnDataLoss": (
+        "streams: true (the default): offsets that are gone, a deleted topic or a failed listing "
+        "stop the query; false: a warning is logged and the rest is read"
+    ),
     "rsmPrivateKey": (
         "private key file (PKCS #8) on the driver, for segments encrypted by Aiven's tiered storage"
     ),
@@ -54,46 +67,142 @@ FORMER = {
 }
 
 
+# The values that options with numbers allow.
+MOST = (1 << 63) - 1
+NUMBERS = {
+    **dict.fromkeys(("firstoffset", "lastoffset", "producerid"), 0),
+    **dict.fromkeys(("last", "maxsplitbytes", "batchrows", "parallelism", "maxdecompressed"), 1),
+    **dict.fromkeys(("maxbytespertrigger", "rowspertrigger"), 1),
+}
+SPELLED = {name.lower(): name for names in OPTIONS for name in names.split(", ")}
+FALSE_OR_TRUE, TRUE_OR_FALSE = ("false", "true"), ("true", "false")
+
+
 def request_of(options: Mapping[str, str]) -> Request:
     """The request from Spark options; raises UsageError."""
-    given = {_plain(name): value for name, value in options.items()}
-    unknown = sorted(set(given) - KNOWN - {"parallelism"})
-    if unknown:
-        raise UsageError(f"kfmt: no option {unknown[0]!r}; choose from {', '.join(OPTIONS)}")
+    given = _checked(options)
     table = given.get("table", "records")
     if table not in TABLES:
-        raise UsageError(f"kfmt: no table {table!r}; choose from {', '.join(TABLES)}")
-    columns = names_in(given.get("columns", ""))
-    for name in columns:
-        if name not in TABLES[table].by_name:
-            raise UsageError(f"kfmt: table {table} has no column {name!r}")
-    paths = tuple(json.loads(given["paths"])) if "paths" in given else ()
-    paths += (given["path"],) if "path" in given else ()
+        raise UsageError(f"kfmt: no table {table!r}{_near(table, list(TABLES))}")
     isolation = _choice(given, "isolation", ("read_uncommitted", "read_committed"))
     mode = _choice(given, "mode", ("permissive", "failfast"))
     limit = _number(given, "maxdecompressed")
     return Request(
         table=table,
-        paths=paths,
-        columns=columns,
+        paths=_paths(given),
+        columns=_columns(given, table),
         asked=Asked(_wanted(given), _number(given, "last"), isolation == "read_committed"),
         topics=frozenset(names_in(given.get("topics", ""))),
         max_split=_number(given, "maxsplitbytes") or SPLIT,
         batch_rows=_number(given, "batchrows") or BATCH_ROWS,
         fail_fast=mode == "failfast",
-        deep=_choice(given, "deep", ("false", "true")) == "true",
-        pushdown=_choice(given, "filterpushdown", ("false", "true")) == "true",
+        raises_unreadable=_choice(given, "ignoreunreadable", FALSE_OR_TRUE) == "false",
+        deep=_choice(given, "deep", FALSE_OR_TRUE) == "true",
+        pushdown=_choice(given, "filterpushdown", FALSE_OR_TRUE) == "true",
         parallelism=_number(given, "parallelism") or os.cpu_count() or 1,
         limit=Limit.of_option(limit),
         private_key=key_bytes(given["rsmprivatekey"]) if "rsmprivatekey" in given else None,
     )
 
 
-def stream_of(options: Mapping[str, str]) -> tuple[int | None, bool]:
-    """The bytes per trigger of a stream, and whether it starts at the end; raises UsageError."""
-    given = {_plain(name): value for name, value in options.items()}
-    is_latest = _choice(given, "startingoffsets", ("earliest", "latest")) == "latest"
-    return _number(given, "maxbytespertrigger"), is_latest
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """The options that only a stream has."""
+
+    most_bytes: int | None = None
+    """Bytes per trigger."""
+    most_rows: int | None = None
+    """Offsets per trigger."""
+    starts_at_latest: bool = False
+    fails_on_data_loss: bool = True
+
+
+def stream_of(options: Mapping[str, str]) -> StreamOptions:
+    """The options of a stream; raises UsageError."""
+    given = _checked(options)
+    return StreamOptions(
+        _number(given, "maxbytespertrigger"),
+        _number(given, "rowspertrigger"),
+        _choice(given, "startingoffsets", ("earliest", "latest")) == "latest",
+        _choice(given, "failondataloss", TRUE_OR_FALSE) == "true",
+    )
+
+
+def need_paths(request: Request) -> Request:
+    """The request, if it has paths; raises UsageError."""
+    if not request.paths:
+        raise UsageError("kfmt: no path: give `load` a file or a directory")
+    return request
+
+
+def _checked(options: Mapping[str, str]) -> dict[str, str]:
+    """The options by their canonical names; raises UsageError for an unknown one, one given twice,
+    and a choice or number that is not allowed, also in options that only a stream uses."""
+    given: dict[str, str] = {}
+    for name, value in options.items():
+        plain = _plain(name)
+        if plain not in KNOWN and plain != "parallelism":
+            near = _near(plain, list(SPELLED), SPELLED)
+            raise UsageError(f"kfmt: no option {plain!r}{near}")
+        if plain in given and given[plain] != value:
+            both = f"{given[plain]!r} and {value!r}"
+            raise UsageError(f"kfmt: option {_spelled(plain)} is given twice, as {both}")
+        given[plain] = value
+    for name in NUMBERS:
+        _number(given, name)
+    _choice(given, "startingoffsets", ("earliest", "latest"))
+    _choice(given, "failondataloss", TRUE_OR_FALSE)
+    return given
+
+
+def _near(name: str, names: Sequence[str], spelled: Mapping[str, str] | None = None) -> str:
+    """The end of a message about an unknown name: the nearest ones, or all."""
+    by_name = spelled or {}
+    near = [by_name.get(close, close) for close in get_close_matches(name, names, 2, 0.6)]
+    if near:
+        return f"; did you mean {' or '.join(near)}?"
+    return f"; choose from {', '.join(by_name.get(one, one) for one in names)}"
+
+
+def _spelled(name: str) -> str:
+    """The name of an option as it is documented."""
+    return SPELLED.get(name, name)
+
+
+def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
+    """The paths; none if neither option is given. Raises UsageError."""
+    paths: list[object] = []
+    if "paths" in given:
+        try:
+            listed = json.loads(given["paths"])
+        except ValueError:
+            listed = None
+        if not isinstance(listed, list) or not listed:
+            raise UsageError(
+                f"kfmt: option paths is {given['paths']!r}, not a JSON list of at least one path"
+            )
+        paths += listed
+    if "path" in given:
+        paths.append(given["path"])
+    found = tuple(path for path in paths if isinstance(path, str) and path.strip())
+    if len(found) < len(paths):
+        wrong = next(path for path in paths if path not in found)
+        raise UsageError(f"kfmt: {wrong!r} is not a path")
+    return found
+
+
+def _columns(given: Mapping[str, str], table: str) -> tuple[str, ...]:
+    """The names of the columns; raises UsageError for one that the table lacks, or given twice."""
+    columns = names_in(given.get("columns", ""))
+    by_name = TABLES[table].by_name
+    for i, name in enumerate(columns):
+        if name not in by_name:
+            near = get_close_matches(name, list(by_name), 2, 0.6)
+            words = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise UsageError(f"kfmt: table {table} has no column {name!r}{words}")
+        if name in columns[:i]:
+            raise UsageError(f"kfmt: option columns has {name!r} twice")
+    return columns
 
 
 def _wanted(given: Mapping[str, str]) -> Selection:
@@ -120,6 +229,7 @@ def options_of(request: Request) -> dict[str, str]:
         "maxSplitBytes": request.max_split,
         "batchRows": request.batch_rows,
         "mode": "failfast" if request.fail_fast else None,
+        "ignoreUnreadable": None if request.raises_unreadable else "true",
         "deep": "true" if request.deep else None,
         "maxDecompressed": request.limit.given,
     }
@@ -135,17 +245,24 @@ def _plain(name: str) -> str:
 def _choice(given: Mapping[str, str], name: str, values: tuple[str, ...]) -> str:
     value = given.get(name, values[0]).lower()
     if value not in values:
-        raise UsageError(f"kfmt: option {name} is {given[name]!r}, not {' or '.join(values)}")
+        words = f"{given[name]!r}, not {' or '.join(values)}"
+        raise UsageError(f"kfmt: option {_spelled(name)} is {words}")
     return value
 
 
 def _number(given: Mapping[str, str], name: str) -> int | None:
+    """The value of an option, None without it; raises UsageError if it is not allowed."""
     if name not in given:
         return None
+    text, least = given[name], NUMBERS[name]
     try:
-        return int(given[name])
+        number = int(text)
     except ValueError:
-        raise UsageError(f"kfmt: option {name} is {given[name]!r}, not a number") from None
+        raise UsageError(f"kfmt: option {_spelled(name)} is {text!r}, not a number") from None
+    if not least <= number <= MOST:
+        words = f"is {number}, not a number from {least} to {MOST}"
+        raise UsageError(f"kfmt: option {_spelled(name)} {words}")
+    return number
 
 
 def _time(given: Mapping[str, str], name: str) -> int | None:

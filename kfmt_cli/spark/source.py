@@ -16,7 +16,7 @@ from pyspark.sql.datasource import (
 
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.plan import Split, SplitPartition
-from kfmt_cli.spark.request import request_of
+from kfmt_cli.spark.request import need_paths, request_of
 from kfmt_cli.spark.tables import ddl
 from kfmt_cli.spark.wanted import splits_of
 from kfmt_cli.spark.worker import Home, carried
@@ -84,7 +84,7 @@ class KfmtDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         del schema
-        request = request_of(self.options)
+        request = need_paths(request_of(self.options))
         pushed = request.pushdown and PUSHDOWN in sys.modules
         return (FilteringReader if pushed else KfmtReader)(request, self.home)
 
@@ -93,7 +93,8 @@ class KfmtDataSource(DataSource):
         from kfmt_cli.spark.request import stream_of
         from kfmt_cli.spark.stream import stream_reader
 
-        return stream_reader(request_of(self.options), self.home, *stream_of(self.options))
+        request = need_paths(request_of(self.options))
+        return stream_reader(request, self.home, stream_of(self.options))
 
 
 def source_at(home: Home) -> type[DataSource]:

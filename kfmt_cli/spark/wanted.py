@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import zip_longest
 
-from kfmt_cli.arrow.inputs import at_hand, files_of, input_of
+from kfmt_cli.arrow.inputs import at_hand, files_of, input_of, reader_of
 from kfmt_cli.broker.committed import committed_of
 from kfmt_cli.broker.last_records import first_of_last
 from kfmt_cli.broker.producers import Producers
@@ -25,6 +25,7 @@ from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX, read
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import classify
+from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.committed import Committed
 from kfmt_cli.log.reader import LogReader
@@ -36,8 +37,13 @@ from kfmt_cli.spark.plan import Split, plan
 
 
 def splits_of(request: Request) -> list[Split]:
-    """Distribute the request to splits, with their directories' selections; raises InputError."""
+    """Distribute the request to splits, with their directories' selections; raises InputError, also
+    for an input that cannot be read, unless the request makes that a finding."""
     files = files_of(request)
+    if request.raises_unreadable:
+        for file in files:
+            if file.trouble:
+                reader_of(request, file).is_troubled(file)
     splits = plan(request, files)
     if request.table not in (RECORDS.name, BATCHES.name) or not request.asked.needs_logs:
         return splits
@@ -102,6 +108,8 @@ def _committed_in(logs: list[Piece]) -> Committed:
     aborted: set[tuple[int, int, int]] = set()
     snapshots: list[Input] = []
     for stored in listing(folder):
+        if stored.path == folder and stored.trouble:  # what was aborted is not known
+            raise InputError(f"{stored.path}: {stored.trouble}")
         file = classify(stored.path, stored.path)
         if stored.path.rpartition("/")[0] != folder:
             continue

@@ -15,9 +15,10 @@ from tools import kafka, live
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
+from kfmt_cli.spark.follower import Follower
+from kfmt_cli.spark.history import Room
 from kfmt_cli.spark.request import request_of
 from kfmt_cli.spark.splits import read_split
-from kfmt_cli.spark.stream import Follower
 
 pytestmark = [
     pytest.mark.interop,
@@ -67,7 +68,7 @@ def test_every_record_of_a_running_broker_is_read_once(tmp_path: Path) -> None:
             while time.monotonic() < end:
                 is_over = producer.poll() is not None
                 start = json.loads(kept)
-                until = source.latest(start, 400_000)
+                until = source.latest(start, Room(400_000))
                 if until == start and is_over:
                     break
                 first = rows(source, start, until)

@@ -24,8 +24,9 @@ pa = pytest.importorskip("pyarrow")
 pc = pytest.importorskip("pyarrow.compute")
 
 from kfmt_cli.arrow.inputs import files_of  # noqa: E402
+from kfmt_cli.core.source import FileSource  # noqa: E402
 from kfmt_cli.errors import InputError, UsageError  # noqa: E402
-from kfmt_cli.sharing.read_piece import DamagedError  # noqa: E402
+from kfmt_cli.sharing.read_piece import DamagedError, UnreadError  # noqa: E402
 from kfmt_cli.sharing.request import Request  # noqa: E402
 from kfmt_cli.spark.plan import Split  # noqa: E402
 from kfmt_cli.spark.request import request_of  # noqa: E402
@@ -265,7 +266,7 @@ def test_files_that_change_between_planning_and_reading(tmp_path: Path) -> None:
     data = ORDERS.read_bytes()
     for name in ("gone", "short", "long"):
         (folder / f"{name}.log").write_bytes(data)
-    request = asked(folder, table="findings")
+    request = asked(folder, table="findings", ignoreUnreadable="true")
     splits = plan(request)
     records = replace(request, table="records")
     (folder / "gone.log").unlink()
@@ -314,6 +315,28 @@ def test_planning_packs_small_files_and_cuts_big_ones(tmp_path: Path) -> None:
         ({"startTime": "yesterday"}, "not a valid time"),
         ({"mode": "DROPMALFORMED"}, "mode is 'DROPMALFORMED'"),
         ({"isolation": "serializable"}, "isolation"),
+        ({"batchRows": "-1"}, "option batchRows is -1, not a number from 1 to"),
+        ({"max_split_bytes": "0"}, "option maxSplitBytes is 0, not a number from 1 to"),
+        ({"parallelism": "0"}, "parallelism is 0"),
+        ({"last": "0"}, "last is 0"),
+        ({"maxDecompressed": "-5"}, "maxDecompressed is -5"),
+        ({"maxBytesPerTrigger": "0"}, "maxBytesPerTrigger is 0"),
+        ({"rowsPerTrigger": "none"}, "rowsPerTrigger is 'none', not a number"),
+        ({"producerId": "-1"}, "producerId is -1, not a number from 0"),
+        ({"firstOffset": "-1"}, "firstOffset is -1"),
+        ({"lastOffset": str(1 << 63)}, "lastOffset is 9223372036854775808, not a number from 0"),
+        ({"failOnDataLoss": "yes"}, "failOnDataLoss is 'yes', not true or false"),
+        ({"ignoreUnreadable": "1"}, "ignoreUnreadable is '1', not false or true"),
+        ({"columns": "offset,key,offset"}, "columns has 'offset' twice"),
+        ({"columns": "offsets"}, "no column 'offsets'; did you mean offset"),
+        ({"table": "record"}, "did you mean records"),
+        ({"ignoreUnreadabel": "true"}, r"did you mean ignoreUnreadable\?"),
+        ({"zzz": "1"}, "no option 'zzz'; choose from table, path"),
+        ({"startOffset": "1", "firstOffset": "2"}, "firstOffset is given twice, as '1' and '2'"),
+        ({"paths": "[]"}, "not a JSON list of at least one path"),
+        ({"paths": "/a,/b"}, "not a JSON list"),
+        ({"path": ""}, "'' is not a path"),
+        ({"paths": '["/a", " "]'}, "' ' is not a path"),
     ],
 )
 def test_wrong_options_are_said(options: dict[str, str], words: str) -> None:
@@ -328,6 +351,62 @@ def test_a_path_that_is_not_there() -> None:
         plan(replace(request_of({}), paths=("nonsense://bucket/x",)))
 
 
+TABLES = ("records", "batches", "segments", "index_entries", "findings")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_an_input_that_cannot_be_read_ends_the_query(
+    table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it cannot be listed, opened, or read to its end: rows would be missing."""
+    folder = tmp_path / "orders-0"
+    shutil.copytree(ORDERS.parent, folder)
+    suffix = ".index" if table == "index_entries" else ".log"
+    lost = (folder / f"{480:020}.log").with_suffix(suffix)
+    for width in ("134217728", "9000"):
+        request = asked(tmp_path, table=table, maxSplitBytes=width)
+        splits = plan(request)
+        data = lost.read_bytes()
+        lost.unlink()
+        with pytest.raises(UnreadError, match=rf"{lost}: No such file.*; with .*ignoreUnreadable"):
+            list(rows_of(request, splits))
+        ignoring = replace(request, raises_unreadable=False)
+        assert list(rows_of(ignoring, splits)) or table == "findings"
+        lost.write_bytes(data)
+    lost.unlink()
+    lost.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UnreadError, match=rf"{lost}: links to .*nowhere"):
+        plan(asked(tmp_path, table=table))
+    lost.unlink()
+    lost.write_bytes(data)
+    closed = tmp_path / "closed-0"
+    closed.mkdir()
+    close(closed, monkeypatch)
+    with pytest.raises(UnreadError, match=rf"{closed}: Permission denied"):
+        plan(asked(tmp_path, table=table))
+
+
+@pytest.mark.parametrize("options", [{}, {"last": "3"}, {"isolation": "read_committed"}])
+def test_a_file_that_fails_in_the_middle_ends_the_query(
+    options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = TXN.parent / f"{635:020}.log"
+    block = FileSource.block
+
+    def fails(self: FileSource, position: int, length: int, least: int) -> bytes:
+        if self.name == str(failing):
+            raise InputError(f"{failing} byte {position}: Input/output error")
+        return block(self, position, length, least)
+
+    monkeypatch.setattr(FileSource, "block", fails)
+    request = asked(TXN.parent, maxSplitBytes="3000", **options)
+    with pytest.raises(InputError, match="Input/output error"):
+        list(rows_of(request))
+    if not options:
+        ignoring = list(rows_of(replace(request, raises_unreadable=False)))
+        assert {row["offset"] for row in ignoring} == set(range(635))
+
+
 def test_a_directory_that_cannot_be_read_is_a_finding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,10 +414,11 @@ def test_a_directory_that_cannot_be_read_is_a_finding(
     closed = tmp_path / "lost+found"
     closed.mkdir()
     close(closed, monkeypatch)
-    (row,) = rows_of(asked(tmp_path, table="findings"))
+    ignoring = {"ignoreUnreadable": "true"}
+    (row,) = rows_of(asked(tmp_path, table="findings", **ignoring))
     assert (row["file"], row["code"]) == (str(closed), "directory-unreadable")
     for table, n in (("records", 1500), ("batches", 75), ("segments", 7)):
-        assert len(list(rows_of(asked(tmp_path, table=table)))) == n
+        assert len(list(rows_of(asked(tmp_path, table=table, **ignoring)))) == n
         with pytest.raises(DamagedError, match=r"lost\+found: directory-unreadable"):
             list(rows_of(asked(tmp_path, table=table, mode="FAILFAST")))
     with pytest.raises(InputError, match=r"lost\+found: Permission denied"):

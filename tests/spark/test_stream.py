@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from dataclasses import replace
@@ -17,14 +18,17 @@ from tools.kafka import ROOT
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
-from kfmt_cli.errors import UsageError
-from kfmt_cli.spark.request import request_of
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.spark.follower import Follower
+from kfmt_cli.spark.history import Room
+from kfmt_cli.spark.request import StreamOptions, request_of
 from kfmt_cli.spark.splits import read_split
-from kfmt_cli.spark.stream import Follower, KfmtStreamReader
+from kfmt_cli.spark.stream import KfmtStreamReader
 from kfmt_cli.spark.worker import Home
 
 KEPT = ROOT / "tests/kept/aiven-1.0.0"
 LOGS = sorted(ORDERS.parent.glob("*.log"))
+METADATA = ORDERS.parent / "partition.metadata"
 
 
 @pytest.fixture
@@ -115,7 +119,7 @@ def test_a_limit_of_bytes_cuts_between_batches(most: int, partition: Path) -> No
     start: dict[str, Any] = {}
     found: list[int] = []
     sizes: list[int] = []
-    while (end := source.latest(start, most)) != start:
+    while (end := source.latest(start, Room(most))) != start:
         more = offsets(source, start, end)
         found += more
         sizes.append(len(more))
@@ -136,7 +140,7 @@ def test_damage_does_not_stop_a_stream(partition: Path) -> None:
     found = offsets(source, {}, end)
     shutil.copy(LOGS[1], partition)
     for most in (1 << 62, 10):
-        later = source.latest(end, most)
+        later = source.latest(end, Room(most))
         if later != end:
             found += offsets(source, end, later)
             end = later
@@ -147,7 +151,7 @@ def test_damage_does_not_stop_a_stream(partition: Path) -> None:
 def test_streams_of_other_tables_are_refused() -> None:
     for options in ({"table": "findings"}, {"last": "3"}, {"isolation": "read_committed"}):
         with pytest.raises(UsageError):
-            KfmtStreamReader(request_of(options), Home(None), None, latest=False)
+            KfmtStreamReader(request_of(options), Home(None), StreamOptions())
 
 
 def test_a_trigger_without_new_data_looks_at_nothing(partition: Path) -> None:
@@ -169,6 +173,62 @@ def test_a_tiered_topic_can_be_followed(tmp_path: Path) -> None:
     found = offsets(source, {}, end)
     assert found == [row["offset"] for row in theirs if row["topic"] == "txn"]
     assert source.latest(end) == end
+
+
+def test_a_limit_of_rows_cuts_between_batches(partition: Path) -> None:
+    for log in LOGS[:3]:
+        shutil.copy(log, partition)
+    source = follower(partition)
+    start: dict[str, Any] = {}
+    sizes: list[int] = []
+    while (end := source.latest(start, Room(n_offsets=50))) != start:
+        sizes.append(len(offsets(source, start, end)))
+        start = end
+    assert sum(sizes) == 720
+    assert set(sizes) == {40}  # two batches
+    one = source.latest({}, Room(n_offsets=1))
+    assert offsets(source, {}, one) == list(range(20))
+    assert source.latest({}, Room(n_offsets=39)) == one
+
+
+def test_an_empty_disk_does_not_stop_the_others(partition: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    shutil.copy(LOGS[0], partition)
+    paths = (str(tmp_path / "empty"), str(partition.parent))
+    reader = KfmtStreamReader(replace(request_of({}), paths=paths), Home(None), StreamOptions())
+    start = reader.initialOffset()
+    end = reader.latestOffset(start)
+    assert offsets(reader.follower, start, end) == list(range(240))
+    shutil.copytree(TXN.parent, tmp_path / "empty/txn-0")
+    assert len(offsets(reader.follower, end, reader.latestOffset(end))) == 736
+
+
+def test_a_path_that_does_not_exist_is_an_error_at_the_start(tmp_path: Path) -> None:
+    for options in (StreamOptions(), StreamOptions(fails_on_data_loss=False)):
+        request = replace(request_of({}), paths=(str(tmp_path), str(tmp_path / "nowhere")))
+        with pytest.raises(InputError, match="nowhere: No such file"):
+            KfmtStreamReader(request, Home(None), options).initialOffset()
+
+
+def test_a_tiered_topic_and_its_local_log_are_one(tmp_path: Path) -> None:
+    """A stream that has read the tiered part goes on in the local one."""
+    shutil.copytree(KEPT / "zstd/tiered", tmp_path / "bucket")
+    source = follower(tmp_path / "bucket/x", topics="txn")
+    start = source.latest({})
+    found = offsets(source, {}, start)
+    (key,) = start
+    local = tmp_path / "disk/txn-0"
+    local.mkdir(parents=True)
+    (local / "partition.metadata").write_text(f"version: 0\ntopic_id: {key.rpartition('@')[2]}\n")
+    for base in (357, 635):
+        shutil.copy(TXN.parent / f"{base:020}.log", local)
+    paths = (str(tmp_path / "bucket"), str(tmp_path / "disk"))
+    both = Follower(replace(source.request, paths=paths))
+    end = both.latest(start)
+    assert end.keys() == start.keys()
+    whole = [row["offset"] for row in kfmt("dump", TXN.parent, "--records", "--json").of("record")]
+    assert found + offsets(both, start, end) == whole
+    assert offsets(both, {}, both.latest({})) == whole
 
 
 @pytest.mark.spark
@@ -199,3 +259,55 @@ def test_a_query_that_is_restarted_has_every_record_once(
         n = {1: 240, 3: 720, 7: 1500}[i]
         assert sorted(row["offset"] for row in rows) == list(range(n))
     assert {(row["topic"], row["partition"]) for row in rows} == {("orders", 0)}
+
+
+def _run(spark: Any, tmp_path: Path, paths: list[Path]) -> list[int]:
+    """The offsets in the output of a query, after a run until nothing is left."""
+    given = json.dumps(list(map(str, paths)))
+    reader = spark.readStream.format("kfmt").option("columns", "offset")
+    stream = reader.option("paths", given).load()
+    query = (
+        stream.writeStream.format("parquet")
+        .option("path", str(tmp_path / "out"))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination(120)
+    return sorted(row["offset"] for row in spark.read.parquet(str(tmp_path / "out")).collect())
+
+
+@pytest.mark.spark
+def test_a_query_goes_on_with_a_partition_that_moved(
+    partition: Path, tmp_path: Path, spark: Any
+) -> None:
+    disks = [tmp_path / "logs", tmp_path / "other"]
+    disks[1].mkdir()
+    shutil.copy(METADATA, partition)
+    for log in LOGS[:2]:
+        shutil.copy(log, partition)
+    assert _run(spark, tmp_path, disks) == list(range(480))
+    partition.rename(disks[1] / partition.name)
+    for log in LOGS[2:]:
+        shutil.copy(log, disks[1] / partition.name)
+    assert _run(spark, tmp_path, disks) == list(range(1500))
+
+
+@pytest.mark.spark
+def test_a_query_ends_if_a_disk_cannot_be_listed(
+    partition: Path, tmp_path: Path, spark: Any
+) -> None:
+    """And goes on when it can be listed again, with each record once."""
+    from pyspark.errors import StreamingQueryException
+
+    disks = [tmp_path / "logs", tmp_path / "other"]
+    shutil.copytree(TXN.parent, disks[1] / "txn-0")
+    shutil.copy(LOGS[0], partition)
+    before = _run(spark, tmp_path, disks)
+    assert len(before) == 240 + 736
+    disks[1].rename(tmp_path / "away")
+    shutil.copy(LOGS[1], partition)
+    with pytest.raises(StreamingQueryException, match=r"other: No such file.*failOnDataLoss"):
+        _run(spark, tmp_path, disks)
+    (tmp_path / "away").rename(disks[1])
+    assert _run(spark, tmp_path, disks) == sorted([*before, *range(240, 480)])

@@ -1,0 +1,477 @@
+"""Where a stream is: what each trigger reads, and what has been lost.
+
+A partition has one position: the next offset. The segment and byte stored with it only save
+reading: they are used if the batch before it ends there. Rolling, deletion and cleaning between two
+triggers, and a move to another directory, therefore change nothing. Only complete batches count.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any, TypeVar
+
+from kfmt_cli.arrow.inputs import at_hand, files_of
+from kfmt_cli.broker.start.stored import LogBytes
+from kfmt_cli.disk.names import partition_of, place_of
+from kfmt_cli.errors import InputError, KfmtError
+from kfmt_cli.log.select import Selection
+from kfmt_cli.sharing.piece import Piece, cut, pack
+from kfmt_cli.sharing.pieces import Pieces
+from kfmt_cli.sharing.read_piece import UnreadError, unread_words
+from kfmt_cli.sharing.request import Request, share_of
+from kfmt_cli.spark.history import Departure, Ends, Room, begins
+from kfmt_cli.spark.listed import Listings
+from kfmt_cli.spark.partitions import Copy, Partition, Signature, base_of, partitions_in
+from kfmt_cli.spark.plan import Split
+from kfmt_cli.spark.positions import Carried, Position, carried, words_of
+
+T = TypeVar("T")
+
+LOG_OF = logging.getLogger("kfmt_cli")
+PAUSES = 0.1, 0.5  # seconds before a listing is asked for again, which a broker may have changed
+ADVICE = (
+    "to go on with what is there, set the option failOnDataLoss to false; to read all of it again, "
+    "start with another checkpoint"
+)
+
+Kept = dict[str, Any]
+"""Positions as a checkpoint stores them, by partition."""
+
+
+class DataLossError(KfmtError):
+    """A stream cannot give what it has promised."""
+
+
+@dataclass(slots=True)
+class Follower:
+    """Finds what is new in each partition, reading only segments that have changed."""
+
+    request: Request
+    fails: bool = True
+    """Whether data loss is an error, instead of a warning."""
+    _listings: Listings = field(init=False)
+    _ends: Ends = field(default_factory=Ends)
+    _there: dict[str, Partition] = field(default_factory=dict)
+    _failed: dict[str, str] = field(default_factory=dict)
+    """Why a path, or what is below one, could not be read."""
+    _settled: dict[str, tuple[Position, Signature]] = field(default_factory=dict)
+    """Positions at the end of a partition as it was listed."""
+    _idle: Kept | None = None
+    """The end of all partitions, as long as nothing changes."""
+    _told: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._listings = Listings(self.request.paths)
+
+    def begin(self) -> None:
+        """Check that there are the paths of a new query; raises InputError."""
+        self._list()
+        for path in self.request.paths:
+            if path in self._failed:
+                raise InputError(f"{path}: {self._failed[path]}")
+
+    def partitions(self) -> Mapping[str, Partition]:
+        """The partitions that are there, by their keys; raises DataLossError if a listing fails."""
+        return self._found({})[0]
+
+    def latest(
+        self, kept: Mapping[str, Any], room: Room | None = None, until: Kept | None = None
+    ) -> Kept:
+        """The position after each partition's last complete batch, or after about as much as there
+        is room for; raises DataLossError, InputError.
+
+        until: positions not to go beyond; partitions that are not in it are left for later.
+        """
+        return self._insisted(lambda: self._latest(kept, replace(room or Room()), until))
+
+    def _latest(self, kept: Mapping[str, Any], room: Room, until: Kept | None) -> Kept:
+        self._list()
+        if self._idle is not None and self._idle == kept:
+            return dict(kept)
+        there, at = self._found(kept, is_listed=True)
+        found = {key: position.kept() for key, position in at.gone.items()}
+        for key, partition in there.items():
+            before = at.found.get(key)
+            position = before
+            if room.is_left and (until is None or key in until):
+                position = self._readable(partition, before, room)
+            if until is not None and position is not None:
+                position = _at_most(position, before, until.get(key))
+            if position is not None:
+                found[key] = position.kept()
+        self._idle = dict(found) if room.is_left and until is None else None
+        return found
+
+    def _readable(
+        self, partition: Partition, before: Position | None, room: Room
+    ) -> Position | None:
+        """The position after as much of a partition as there is room for, and where it was if it
+        cannot be read and that is to be ignored."""
+        try:
+            return self._advanced(partition, before, room)
+        except InputError as error:
+            self._unread(error)
+            return before
+
+    def _unread(self, error: InputError) -> None:
+        """Raise UnreadError for a file that cannot be read, or warn once. What has been deleted
+        since it was listed is raised as it is."""
+        words = unread_words(error.file, str(error)) if error.file else str(error)
+        if error.is_gone and words not in self._told:
+            self._told.add(words)
+            raise error
+        if self.request.raises_unreadable and self.fails:
+            raise UnreadError(words) from error
+        LOG_OF.warning("kfmt: %s", error)
+
+    def _insisted(self, ask: Callable[[], T]) -> T:
+        """The answer; asked again if a file has been deleted since it was listed."""
+        for pause in PAUSES:
+            try:
+                return ask()
+            except InputError as error:
+                if not error.is_gone:
+                    raise
+                time.sleep(pause)
+        return ask()
+
+    def ends(self) -> Kept:
+        """The end of each partition, in the copy that goes furthest; raises as `latest` does."""
+        found: Kept = {}
+        for key, partition in self._found({})[0].items():
+            with self._opening(partition):
+                copies = partition.copies
+                ends = [self._ends.end_of(copy.logs, Position()).position for copy in copies]
+            end = max(ends, key=lambda one: one.offset)
+            found[key] = replace(end, first=end.offset).kept()
+        return found
+
+    def ends_seen(self) -> Kept:
+        """The end of each partition as far as it is known from the last listing, without reading:
+        at least the beginning of the last segment."""
+        found: Kept = {}
+        for key, partition in self._there.items():
+            offsets = [base_of(copy.logs[-1]) for copy in partition.copies]
+            for copy in partition.copies:
+                known = self._ends.known(copy.logs[-1])
+                offsets += [] if known is None else [known.position.offset]
+            found[key] = {"offset": max(offsets)}
+        return found
+
+    def splits(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Split]:
+        """The data between two positions, distributed to splits; raises DataLossError if it is not
+        all there, InputError."""
+        return self._insisted(lambda: self._splits(start, end))
+
+    def _splits(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Split]:
+        there, last = self._found(end)
+        first = carried(start, there)
+        pieces: list[Piece] = []
+        wanted: dict[str, Selection] = {}
+        for key, position in last.found.items():
+            begin = _beginning(first.found.get(key), position)
+            if begin.offset >= position.offset:
+                continue
+            partition = there[key]
+            with self._opening(partition):
+                logs = self._holding(partition, begin, position).logs
+                found = list(_between(logs, begin, position, self._begins))
+            pieces += found
+            asked = self.request.asked.wanted
+            wanted |= {
+                folder: _narrowed(asked, begin.offset, min(position.offset, until) - 1)
+                for folder, until in _folders(logs)
+            }
+        share = share_of(self.request, Pieces(pieces))
+        parts = (
+            part
+            for piece in pieces
+            for part in (
+                cut([replace(piece, is_exact=False)], share) if piece.is_whole else [piece]
+            )
+        )
+        return [Split(Pieces(some), _of_folders(some, wanted)) for some in pack(parts, share)]
+
+    # Listings.
+
+    def _list(self) -> None:
+        """List the paths, and the partitions in them."""
+        if not self._listings.update():
+            return
+        self._idle = None
+        files = self._listings.files
+        try:
+            found = files_of(replace(self.request, paths=tuple(files)), listed=files.__getitem__)
+        except InputError:  # of each file, as below
+            found = Pieces()
+        self._there = partitions_in(found, self._listings.topic_id, self.request.paths)
+        failed = self._listings.failed | {file.path: file.trouble for file in found if file.trouble}
+        self._failed = {path: why for path, why in failed.items() if self._concerns(path)}
+
+    def _concerns(self, path: str) -> bool:
+        """Whether a path may have segments of the topics."""
+        topics = {place_of(path.rpartition("/")[2])[0], partition_of(path)[0]} - {None}
+        wanted = self.request.topics
+        return not wanted or path in self.request.paths or not topics or bool(topics & wanted)
+
+    def _found(
+        self, kept: Mapping[str, Any], *, is_listed: bool = False
+    ) -> tuple[dict[str, Partition], Carried]:
+        """The partitions that are there, with their positions; raises DataLossError for what is
+        lost. What is lost is looked for again first: a broker may be renaming a directory."""
+        for i in range(len(PAUSES) + 1):
+            if i or not is_listed:
+                self._list()
+            at = carried(kept, self._there)
+            lost = [words for words in self._lost(at) if words not in self._told]
+            if not lost:
+                break
+            if i < len(PAUSES):
+                time.sleep(PAUSES[i])
+        for words in lost:
+            self._lose(words)
+        for key, old in at.anew.items():
+            at.gone.pop(old, None)
+            at.found[key] = Position.at(min(copy.first for copy in self._there[key].copies))
+        return self._there, at
+
+    def _lost(self, at: Carried) -> Iterator[str]:
+        """What cannot be listed, and the positions of what is not there any more."""
+        failed = self._failed
+        if self.request.raises_unreadable or not self.fails:
+            for path, why in failed.items():
+                yield f"{path}: {why}"
+        else:
+            for path in self.request.paths:
+                if path in failed:
+                    yield f"{path}: {failed[path]}"
+        for key, old in at.anew.items():
+            yield (
+                f"{self._there[key].name} was made anew: its topic id was "
+                f"{old.rpartition('@')[2]} and is {self._there[key].topic_id}; it had been read "
+                f"up to offset {at.gone[old].offset}"
+            )
+        if failed and not self.fails:
+            return
+        for key, position in at.gone.items():
+            if key not in at.anew.values():
+                yield (
+                    f"{words_of(key)}: its directory is no longer there; it had been read up to "
+                    f"offset {position.offset}"
+                )
+
+    def _lose(self, words: str) -> None:
+        """Raise DataLossError, or warn once."""
+        if self.fails:
+            raise DataLossError(f"kfmt: {words}; {ADVICE}")
+        if words not in self._told:
+            self._told.add(words)
+            LOG_OF.warning("kfmt: %s", words)
+
+    # A partition.
+
+    @contextmanager
+    def _opening(self, partition: Partition) -> Iterator[None]:
+        """Make the segments of a partition open as what they are."""
+        logs = {log.path: log for copy in partition.copies for log in copy.logs}
+        with at_hand(self.request, logs.values()):
+            yield
+
+    def _advanced(self, partition: Partition, before: Position | None, room: Room) -> Position:
+        """The position after as much of a partition as there is room for."""
+        signature = partition.signature
+        if before is not None and self._settled.get(partition.key) == (before, signature):
+            return before
+        with self._opening(partition):
+            copy, at = self._continued(partition, before)
+            position = self._taken(copy.logs, at, room)
+        if room.is_left:
+            self._settled[partition.key] = position, signature
+        return position
+
+    def _continued(self, partition: Partition, before: Position | None) -> tuple[Copy, Position]:
+        """The copy to read from, and where to begin; raises DataLossError."""
+        at = before or Position()
+        is_known = before is not None and (at.offset > 0 or at.first >= 0)
+        copies = [copy for copy in partition.copies if copy.first <= at.offset]
+        if not is_known:
+            first = min(copy.first for copy in partition.copies)
+            copies = [copy for copy in partition.copies if copy.first == first]
+        copy = self._furthest(copies or partition.copies, at)
+        if before is None:
+            return copy, Position.at(copy.first)
+        if copy.first > at.offset:
+            if is_known:
+                last = copy.first - 1
+                self._lose(
+                    f"{words_of(partition.key)}: offsets {at.offset} to {last} are gone: the log "
+                    f"in {copy.folder} begins at {copy.first}"
+                )
+            return copy, Position.at(copy.first, at.restarts + 1)
+        departure = self._departure(copy, at)
+        if departure is not None:
+            self._lose(
+                f"{words_of(partition.key)}: the log in {copy.folder} was truncated: it had been "
+                f"read up to offset {at.offset}, and {departure.words}"
+            )
+            epoch = self._ends.epoch_before(copy.logs, departure.offset)
+            began = Position.at(departure.offset, at.restarts + 1)
+            return copy, replace(began, epoch=-1 if epoch is None else epoch)
+        return copy, at
+
+    def _furthest(self, copies: Sequence[Copy], at: Position) -> Copy:
+        """The copy whose log has the largest end."""
+        if len(copies) == 1:
+            return copies[0]
+        return max(copies, key=lambda copy: self._ends.end_of(copy.logs, at).position.offset)
+
+    def _departure(self, copy: Copy, at: Position) -> Departure | None:
+        """Whether a copy has another history than that before a position."""
+        try:
+            return self._ends.departure(copy.logs, at)
+        except InputError as error:
+            self._unread(error)
+            return None
+
+    def _begins(self, log: Piece, at: Position) -> bool:
+        """Whether the next offset is at the position's byte of a segment."""
+        if at.segment != base_of(log) or not 0 < at.byte <= log.size:
+            return False
+        try:
+            with closing(LogBytes(log.path, log.path)) as opened:
+                return begins(opened, at, base_of(log))
+        except InputError as error:
+            self._unread(error)
+            return False
+
+    def _taken(self, logs: Sequence[Piece], at: Position, room: Room) -> Position:
+        """The position after as much of a log as there is room for."""
+        begin = at
+        for i in range(max(bisect_right(logs, at.offset, key=base_of) - 1, 0), len(logs)):
+            log = logs[i]
+            following = base_of(logs[i + 1]) if i + 1 < len(logs) else None
+            start = at.byte if at.segment == base_of(log) and at.byte <= log.size else 0
+            if following is not None and room.fits(log.size - start, following - at.offset):
+                # The whole segment: continue at the beginning of the next one.
+                room.take(log.size - start, following - at.offset)
+                at = self._beyond(log, at, following)
+                continue
+            reached = self._ends.reached(log, at, room)
+            if reached.trouble is not None:
+                # Its readable part is read once the broker has rolled.
+                LOG_OF.warning("kfmt: %s", reached.trouble)
+            position, known, before = reached.position, self._ends.known(log), at.offset
+            if position.offset > at.offset:
+                room.take(position.byte - reached.start, position.offset - at.offset)
+                at = position
+            if known is None or known.position.offset > at.offset:
+                room.exhaust()
+            elif at.offset == before and following is not None:  # damage: read what is readable
+                room.take(log.size - start, following - at.offset)
+                at = self._beyond(log, at, following)
+            if not room.is_left:
+                break
+        if at.epoch < 0 and at.byte == 0 and base_of(logs[0]) < at.offset == base_of(logs[-1]):
+            # The last segment is empty: the batch before is in the one before.
+            epoch = self._ends.epoch_before(logs, at.offset)
+            at = replace(at, epoch=-1 if epoch is None else epoch)
+        return replace(at, first=begin.first, restarts=begin.restarts)
+
+    def _beyond(self, log: Piece, at: Position, following: int) -> Position:
+        """The position at the beginning of the segment that follows one."""
+        known = self._ends.known(log)
+        is_end = known is not None and known.position.offset == following
+        epoch = known.position.epoch if known is not None and is_end else -1
+        return Position(max(following, at.offset), following, 0, epoch=epoch)
+
+    def _holding(self, partition: Partition, begin: Position, last: Position) -> Copy:
+        """The copy to read a trigger from, which may be planned again after a restart; raises
+        DataLossError if no copy has all of it."""
+        is_known = begin.offset > 0 or begin.first >= 0
+        troubles = []
+        for copy in partition.copies:
+            if is_known and copy.first > begin.offset:
+                troubles.append(f"the log in {copy.folder} begins at {copy.first}")
+            elif base_of(copy.logs[-1]) < last.offset or last.epoch >= 0:
+                departure = self._departure(copy, last)
+                if departure is None:
+                    return copy
+                troubles.append(f"in {copy.folder}, {departure.words}")
+            else:
+                return copy
+        self._lose(
+            f"{words_of(partition.key)}: offsets {begin.offset} to {last.offset - 1} were to be "
+            f"read, but {'; '.join(troubles)}"
+        )
+        return max(partition.copies, key=lambda one: base_of(one.logs[-1]))
+
+
+def _at_most(
+    position: Position, before: Position | None, until: Mapping[str, int] | None
+) -> Position:
+    """A position, but not beyond another one; and not before the one that was reached."""
+    if until is None:
+        return position if before is None else before
+    most = Position.of(until)
+    if position.offset <= most.offset:
+        return position
+    begin = _beginning(before, position)
+    if most.offset <= begin.offset:
+        return begin
+    return replace(most, first=position.first, restarts=position.restarts)
+
+
+def _beginning(start: Position | None, end: Position) -> Position:
+    """Where the data up to a position begins, after another one."""
+    if start is None or end.restarts > start.restarts:
+        begin = max(end.first, 0)
+        return Position(begin, begin, first=end.first, restarts=end.restarts)
+    return start
+
+
+def _folders(logs: Sequence[Piece]) -> Iterator[tuple[str, int]]:
+    """The directories of a log, each with the offset at which the next one's segments begin."""
+    folders = [(folder, base_of(next(its))) for folder, its in groupby(logs, key=_folder)]
+    following = [base for _, base in folders[1:]]
+    for (folder, _), until in zip(folders, [*following, 1 << 62], strict=True):
+        yield folder, until
+
+
+def _folder(log: Piece) -> str:
+    return log.folder
+
+
+def _of_folders(
+    pieces: Sequence[Piece], wanted: Mapping[str, Selection]
+) -> tuple[tuple[str, Selection], ...]:
+    """The selections for the directories of some pieces."""
+    return tuple((folder, wanted[folder]) for folder in {piece.folder for piece in pieces})
+
+
+def _narrowed(asked: Selection, first: int, last: int) -> Selection:
+    lowest = first if asked.first_offset is None else max(asked.first_offset, first)
+    highest = last if asked.last_offset is None else min(asked.last_offset, last)
+    return replace(asked, first_offset=lowest, last_offset=highest)
+
+
+def _between(
+    logs: Sequence[Piece],
+    first: Position,
+    last: Position,
+    begins_at: Callable[[Piece, Position], bool],
+) -> Iterator[Piece]:
+    """The parts of segments between two positions."""
+    for i, log in enumerate(logs):
+        following = base_of(logs[i + 1]) if i + 1 < len(logs) else None
+        if base_of(log) >= last.offset or (following is not None and following <= first.offset):
+            continue
+        start = first.byte if begins_at(log, first) else 0
+        end = last.byte if begins_at(log, last) and last.byte > start else log.size
+        if end > start:
+            yield replace(log.part(start, end), is_exact=True)

@@ -1,0 +1,314 @@
+"""What a stream does when partitions move, and when what it has promised is not there any more."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.test_stream import LOGS, METADATA, offsets
+from tests.support.moving import MovingPartition, batch_bytes
+from tests.support.segments import positions
+from tests.support.spark_rows import close
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+from kfmt_cli.sharing.read_piece import UnreadError
+from kfmt_cli.spark import follower as following
+from kfmt_cli.spark import listed
+from kfmt_cli.spark.follower import DataLossError, Follower
+from kfmt_cli.spark.plan import Split
+from kfmt_cli.spark.request import request_of
+from kfmt_cli.spark.splits import read_split
+
+ID = METADATA.read_text().rpartition(": ")[2].strip()
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "PAUSES", (0.0, 0.0))
+
+
+@pytest.fixture
+def disks(tmp_path: Path) -> list[Path]:
+    """Two directories, and a partition in the first one."""
+    made = [tmp_path / "a", tmp_path / "b"]
+    for disk in made:
+        disk.mkdir()
+    (made[0] / "orders-0").mkdir()
+    shutil.copy(METADATA, made[0] / "orders-0")
+    for log in LOGS[:2]:
+        shutil.copy(log, made[0] / "orders-0")
+    return made
+
+
+def follower(disks: list[Path], *, fails: bool = True, **options: str) -> Follower:
+    return Follower(replace(request_of(options), paths=tuple(map(str, disks))), fails)
+
+
+def test_the_key_is_the_topic_id_and_partition(disks: list[Path]) -> None:
+    source = follower(disks)
+    assert list(source.latest({})) == [f"orders-0@{ID}"]
+    (disks[0] / "orders-0/partition.metadata").unlink()
+    assert list(source.latest({})) == ["orders-0"]
+    shutil.copytree(disks[0] / "orders-0", disks[1] / "backup")
+    assert sorted(source.latest({})) == [str(disks[1] / "backup"), "orders-0"]
+
+
+@pytest.mark.parametrize("has_id", [True, False])
+@pytest.mark.parametrize("is_moved", [True, False])
+def test_checkpoints_with_paths_are_understood(
+    has_id: bool, is_moved: bool, disks: list[Path]
+) -> None:
+    folder = disks[0] / "orders-0"
+    at = positions(LOGS[1].read_bytes())[3]
+    old = {str(folder): {"offset": 300, "segment": 240, "byte": at}}
+    if not has_id:
+        (folder / "partition.metadata").unlink()
+    if is_moved:
+        folder.rename(disks[1] / "orders-0")
+    source = follower(disks)
+    end = source.latest(old)
+    assert list(end) == [f"orders-0@{ID}" if has_id else "orders-0"]
+    assert offsets(source, old, end) == list(range(300, 480))
+    assert offsets(source, {str(folder): {**old[str(folder)], "offset": 0}}, old) == list(
+        range(300)
+    )
+
+
+def test_a_topic_id_that_comes_or_goes_changes_nothing(disks: list[Path]) -> None:
+    metadata = disks[0] / "orders-0/partition.metadata"
+    metadata.unlink()
+    source = follower(disks)
+    start = source.latest({})
+    for log in LOGS[2:4]:
+        if metadata.exists():
+            metadata.unlink()
+        else:
+            shutil.copy(METADATA, metadata)
+        shutil.copy(log, disks[0] / "orders-0")
+        end = source.latest(start)
+        assert end.keys() != start.keys()
+        assert len(offsets(source, start, end)) == 240
+        start = end
+
+
+def test_a_partition_on_two_disks_is_read_once(disks: list[Path]) -> None:
+    """A move under way: the copy that goes further is read."""
+    source = follower(disks)
+    start = source.latest({})
+    shutil.copytree(disks[0] / "orders-0", disks[1] / "orders-0")
+    shutil.copy(LOGS[2], disks[1] / "orders-0")
+    assert len(offsets(source, {}, source.latest({}))) == 720
+    end = source.latest(start)
+    assert offsets(source, start, end) == list(range(480, 720))
+    assert offsets(follower(disks), start, end) == list(range(480, 720))
+    shutil.copy(LOGS[2], disks[0] / "orders-0")
+    shutil.copy(LOGS[3], disks[0] / "orders-0")
+    shutil.rmtree(disks[1] / "orders-0")
+    assert offsets(source, end, source.latest(end)) == list(range(720, 960))
+
+
+def test_a_directory_that_is_renamed_meanwhile_is_looked_for_again(
+    disks: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = follower(disks)
+    start = source.latest({})
+    folder = disks[0] / "orders-0"
+    folder.rename(disks[0] / "away")
+    (disks[0] / "away").rename(disks[0].parent / "away")
+    monkeypatch.setattr(time, "sleep", lambda _: (disks[0].parent / "away").rename(folder))
+    assert source.latest(start) == start
+
+
+def lose(disks: list[Path], how: str) -> None:
+    """Lose offsets of a partition that was read up to 480."""
+    folder = disks[0] / "orders-0"
+    if how == "deleted":
+        shutil.rmtree(folder)
+    elif how == "made again":
+        other = METADATA.read_text().replace(ID, "A" * 21 + "w")
+        (folder / "partition.metadata").write_text(other)
+    elif how == "cut":
+        (folder / LOGS[1].name).write_bytes(
+            LOGS[1].read_bytes()[: positions(LOGS[1].read_bytes())[4]]
+        )
+    elif how == "written again":
+        old = LOGS[1].read_bytes()
+        new = b"".join(batch_bytes(offset, 7) for offset in range(320, 600, 20))
+        (folder / LOGS[1].name).write_bytes(old[: positions(old)[4]] + new)
+    elif how == "retained":
+        for log in LOGS[:2]:
+            (folder / log.name).unlink()
+        shutil.copy(LOGS[3], folder)
+
+
+LOSSES = {
+    "deleted": (rf"orders-0 \(topic id {ID}\): .*no longer there.* offset 480", range(0)),
+    "made again": (
+        rf"orders-0 was made anew: its topic id was {ID} and is A{{21}}w",
+        range(480),
+    ),
+    "cut": (r"orders-0 .*truncated.*up to offset 480, and the log ends at offset 320", range(0)),
+    "written again": (r"truncated.* offset 479 has leader epoch 7 instead of 0", range(320, 600)),
+    "retained": (
+        r"offsets 480 to 719 are gone: the log in .* begins at 720",
+        range(720, 960),
+    ),
+}
+
+
+@pytest.mark.parametrize("how", LOSSES)
+def test_lost_data_is_an_error_or_a_warning(
+    how: str, disks: list[Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    words, expected = LOSSES[how]
+    start = follower(disks).latest({})
+    lose(disks, how)
+    strict, tolerant = follower(disks), follower(disks, fails=False)
+    for _ in range(2):
+        with pytest.raises(DataLossError, match=f"{words}.*set the option failOnDataLoss"):
+            strict.latest(start)
+    assert "orders" not in caplog.text
+    end = tolerant.latest(start)
+    assert offsets(tolerant, start, end) == list(expected)
+    (said,) = [one for one in caplog.messages if "orders" in one]
+    assert "failOnDataLoss" not in said
+    assert tolerant.latest(end) == end
+    assert offsets(follower(disks, fails=False), start, end) == list(expected)
+
+
+@pytest.mark.parametrize("how", [*LOSSES, "unlisted"])
+def test_a_trigger_does_not_give_less_than_it_said(
+    how: str, disks: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What happens between `latestOffset` and `partitions`."""
+    source = follower(disks)
+    end = source.latest({})
+    start = {key: {**at, "offset": 200, "byte": 0, "last": -1} for key, at in end.items()}
+    if how == "unlisted":
+        close(disks[0] / "orders-0", monkeypatch)
+    lose(disks, how)
+    with pytest.raises(DataLossError, match=r"failOnDataLoss|offsets 200 to 479"):
+        source.splits(start, end)
+    monkeypatch.undo()
+    assert len(offsets(follower(disks, fails=False), start, end)) <= 280
+
+
+def test_offsets_that_are_gone_before_the_first_trigger_reads_them(disks: list[Path]) -> None:
+    source = follower(disks)
+    end = source.latest({})
+    (disks[0] / "orders-0" / LOGS[0].name).unlink()
+    with pytest.raises(DataLossError, match=r"offsets 0 to 479 were to be read, .* begins at 240"):
+        source.splits({}, end)
+
+
+def test_a_listing_that_fails(disks: list[Path], caplog: pytest.LogCaptureFixture) -> None:
+    shutil.copytree(disks[0] / "orders-0", disks[1] / "other-0")
+    (disks[1] / "other-0/partition.metadata").unlink()
+    strict, tolerant = follower(disks), follower(disks, fails=False)
+    start = strict.latest({})
+    assert len(start) == 2
+    shutil.copy(LOGS[2], disks[1] / "other-0")
+    with pytest.MonkeyPatch.context() as patch:
+        close(disks[0] / "orders-0", patch)
+        with pytest.raises(DataLossError, match=r"a/orders-0: Permission denied"):
+            strict.latest(start)
+        ignoring = follower(disks, ignoreUnreadable="true")
+        with pytest.raises(DataLossError, match=r"orders-0 .* no longer there"):
+            ignoring.latest(start)
+        end = tolerant.latest(start)
+        assert len(offsets(tolerant, start, end)) == 240
+        assert caplog.messages.count(f"kfmt: {disks[0] / 'orders-0'}: Permission denied") == 1
+        other = follower(disks, topics="other")
+        kept = {key: at for key, at in start.items() if "other" in key}
+        assert len(other.latest(kept)) == 1  # the other topic is not concerned
+    shutil.copy(LOGS[2], disks[0] / "orders-0")
+    assert len(offsets(strict, end, strict.latest(end))) == 240
+
+
+def test_a_path_that_had_files_and_has_none(disks: list[Path]) -> None:
+    shutil.copytree(disks[0] / "orders-0", disks[1] / "other-0")
+    (disks[1] / "other-0/partition.metadata").unlink()
+    source = follower(disks)
+    start = source.latest({})
+    shutil.rmtree(disks[0] / "orders-0")
+    with pytest.raises(DataLossError, match="orders-0"):
+        source.latest(start)
+
+
+def test_a_log_that_cannot_be_read(
+    disks: list[Path], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In a trigger, or while its end is looked for."""
+    source = follower(disks)
+    end = source.latest({})
+    splits = source.splits({}, end)
+    lost = disks[0] / "orders-0" / LOGS[0].name
+    lost.rename(lost.with_suffix(".away"))
+    with pytest.raises(UnreadError, match=rf"{lost}: No such file"):
+        list(map(partial(rows_of, source), splits))
+    lost.with_suffix(".away").rename(lost)
+    opened = os.open
+
+    def fails(path: Any, *arguments: Any, **named: Any) -> int:
+        if str(path).endswith(LOGS[1].name):
+            raise PermissionError(13, "Permission denied", path)
+        return opened(path, *arguments, **named)
+
+    monkeypatch.setattr("kfmt_cli.core.source.os.open", fails)
+    for ignored in ("true", "false"):
+        again = follower(disks, ignoreUnreadable=ignored)
+        if ignored == "true":
+            assert again.latest({}) == {}
+            assert "Permission denied" in caplog.text
+        else:
+            with pytest.raises(UnreadError, match=r"Permission denied.*ignoreUnreadable"):
+                again.latest({})
+
+
+def rows_of(source: Follower, split: Split) -> list[Any]:
+    return list(read_split(source.request, split))
+
+
+def _noted(asked: list[str], name: str, made: Callable[[str], Any], path: str) -> Any:
+    asked.append(name)
+    return made(path)
+
+
+def test_a_settled_directory_is_not_read_again(
+    disks: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is its partition.metadata; new and grown segments are seen all the same."""
+    monkeypatch.setattr(listed, "SETTLED", 0.0)
+    asked: list[str] = []
+    for name in ("scanned", "topic_id_in"):
+        monkeypatch.setattr(listed, name, partial(_noted, asked, name, vars(listed)[name]))
+    partition = MovingPartition(disks, "moving-0", random.Random(1))
+    source = follower(disks)
+    start = source.latest({})
+    assert sorted(asked) == ["scanned"] * 4 + ["topic_id_in"] * 2
+    asked.clear()
+    assert source.latest(start) == start
+    assert asked == []
+    log = partition.folder / f"{0:020}.log"
+    with log.open("ab") as out:
+        out.write(batch_bytes(partition.end, 0))
+    end = source.latest(start)
+    assert offsets(source, start, end) == list(range(partition.end, partition.end + 20))
+    assert asked == []
+    (partition.folder / f"{partition.end + 20:020}.log").write_bytes(
+        batch_bytes(partition.end + 20, 0)
+    )
+    later = source.latest(end)
+    assert len(offsets(source, end, later)) == 20
+    assert asked == ["scanned"]
