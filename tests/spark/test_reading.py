@@ -26,6 +26,7 @@ pc = pytest.importorskip("pyarrow.compute")
 from kfmt_cli.arrow.inputs import files_of  # noqa: E402
 from kfmt_cli.core.source import FileSource  # noqa: E402
 from kfmt_cli.errors import InputError, UsageError  # noqa: E402
+from kfmt_cli.rows.table_types import has_records  # noqa: E402
 from kfmt_cli.sharing.read_piece import DamagedError, UnreadError  # noqa: E402
 from kfmt_cli.sharing.request import Request  # noqa: E402
 from kfmt_cli.spark.plan import Split  # noqa: E402
@@ -44,7 +45,7 @@ def rows_of(request: Request, splits: list[Split] | None = None) -> Iterator[dic
     for split in plan(request) if splits is None else splits:
         for batch in read_split(request, split):
             table = pa.Table.from_batches([batch])
-            if "timestamp" in table.column_names and request.table == "records":
+            if "timestamp" in table.column_names and has_records(request.table):
                 table = table.append_column("micros", table["timestamp"].cast(pa.int64()))
                 table = table.drop_columns(["timestamp"])
             yield from table.to_pylist()
@@ -55,6 +56,8 @@ def rows_of(request: Request, splits: list[Split] | None = None) -> Iterator[dic
 def test_records_are_those_of_dump_whatever_the_splits(folder: Path, split: str) -> None:
     request = asked(folder, maxSplitBytes=split)
     assert of_rows(rows_of(request)) == dumped(folder)
+    snapshots = replace(request, table="snapshot_records")
+    assert of_rows(rows_of(snapshots)) == dumped(folder, suffix=".checkpoint")
 
 
 @given(width=st.integers(300, 40_000))

@@ -17,8 +17,8 @@ from tests.support.segments import positions
 Key = tuple[Any, ...]
 
 
-def dumped(*paths: Path, code: int = 0) -> list[Key]:
-    """The records that `kfmt dump` shows."""
+def dumped(*paths: Path, code: int = 0, suffix: str = ".log") -> list[Key]:
+    """The records that `kfmt dump` shows of files of a suffix: logs, or KRaft snapshots."""
     done = kfmt("dump", *paths, "--records", "--json", "--bytes", "hex")
     assert done.code == code, done.err
     top = paths[0] if len(paths) == 1 and paths[0].is_dir() else Path()
@@ -29,6 +29,7 @@ def dumped(*paths: Path, code: int = 0) -> list[Key]:
             batch = row
         elif row["type"] == "record":
             found.append(_of_dump(top, batch, row))
+    found = [row for row in found if row[0].endswith(suffix)]
     return sorted(found, key=_order)
 
 
