@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from kfmt_cli.core.elsewhere import opened_elsewhere
@@ -293,7 +294,7 @@ def open_source(path: str, name: str | None = None) -> Source:
     try:
         fd = os.open(path, READ_ONLY)
     except OSError as error:
-        is_gone = isinstance(error, FileNotFoundError)
+        is_gone = isinstance(error, FileNotFoundError) and not Path(path).is_symlink()
         raise InputError(f"{shown}: {error.strerror}", file=path, is_gone=is_gone) from error
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode):

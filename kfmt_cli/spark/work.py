@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -112,17 +113,14 @@ def _run(
 ) -> None:
     """Run one task per share."""
     context = spark.sparkContext
-    shared = context.broadcast(shares)
     done = ledger.done_folder
     to = ledger.job.folder(ledger.to)
     do = carried(home_for(context), partial(_do, ledger.job, request, to, done, ledger.run))
 
-    def task(number: int) -> int:
-        do(lambda: shared.value[number])
-        return number
-
-    # An RDD, because `mapInArrow` of a DataFrame would need pandas.
-    numbers = context.parallelize(range(len(shares)), len(shares)).map(task)
+    # An RDD, because `mapInArrow` of a DataFrame would need pandas. Each task gets its own share,
+    # as bytes: a worker imports kfmt before it unpickles them.
+    n_tasks = len(shares)
+    tasks = context.parallelize([pickle.dumps(share) for share in shares], n_tasks).map(do)
     total = sum(share.n_bytes for share in shares)
     group = f"kfmt-{uuid.uuid4().hex}"
 
@@ -130,14 +128,14 @@ def _run(
         words = f"kfmt {ledger.job.name}: {grouped(total)} bytes into {ledger.to}"
         context.setJobGroup(group, words, interruptOnCancel=True)
         with drivers_python(context):
-            numbers.collect()
+            tasks.collect()
 
     # Ask Spark for the progress: listing results repeatedly would cost requests.
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(collect)
         told = 0
         while wait([running], timeout=PATIENCE).not_done:
-            reached = total * _tasks_done(context, group) // len(shares)
+            reached = total * _tasks_done(context, group) // n_tasks
             advance(reached - told)
             told = reached
         running.result()
@@ -154,12 +152,10 @@ def _tasks_done(context: SparkContext, group: str) -> int:
     return done
 
 
-def _do(
-    job: Job, request: Request, to: str, done: str, run: int, share: Callable[[], Pieces]
-) -> None:
+def _do(job: Job, request: Request, to: str, done: str, run: int, share: bytes) -> None:
     """The work of a task. to: the directory for outputs, done: for the results. run: the number of
-    the run. share: returns its pieces, after kfmt has been imported."""
-    pieces = share()
+    the run. share: its pieces, pickled."""
+    pieces: Pieces = pickle.loads(share)  # noqa: S301 (the driver's own)
     with telling(pieces[0]), at_hand(request, pieces):
         results = job.work(request, pieces, to)
     kept = {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ import pytest
 
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.arrow.output import take_away_unfinished
-from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark import work
 from kfmt_cli.spark.jobs import export_job
@@ -36,8 +35,8 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         del spark, advance
         to = ledger.job.folder(ledger.to)
         for share in shares:
-            taken = partial(Pieces, share)
-            work._do(ledger.job, request, to, ledger.done_folder, ledger.run, taken)
+            pieces = pickle.dumps(share)
+            work._do(ledger.job, request, to, ledger.done_folder, ledger.run, pieces)
 
     monkeypatch.setattr(work, "_run", run_here)
 
