@@ -7,6 +7,7 @@ directory; the given directories stay as they are. Needs what tools/kafka.py nee
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import shutil
@@ -22,6 +23,7 @@ from types import MappingProxyType
 from tools.kafka import TOOLS, VERSION, compiled, java
 
 SOURCES = (TOOLS / "Broker.java", TOOLS / "OtherClock.java")
+N_RANGES, PORTS = 8, 2750  # below those of outgoing connections
 TIMEOUT = 300  # seconds, for all that one process does
 SEGMENT_FILE = re.compile(r"\d{20}\.(log|index|timeindex|txnindex|snapshot)")
 SERVER = {
@@ -151,7 +153,10 @@ def run(data: Path, settings: Sequence[Mapping[str, str]], isolation: str | None
 def free_ports(count: int) -> list[int]:
     """Ports that nothing listens on, and that no outgoing connection is given until they are."""
     found: list[int] = []
-    for port in random.sample(range(10_000, 32_000), 20_000):
+    # Each of several processes of a test run has its own, as ports are bound later.
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % N_RANGES
+    mine = range(10_000 + worker * PORTS, 10_000 + (worker + 1) * PORTS)
+    for port in random.sample(mine, len(mine)):
         if len(found) == count:
             return found
         with socket.socket() as taken, suppress(OSError):

@@ -188,6 +188,7 @@ def seen(
 
 
 @pytest.mark.brokers
+@pytest.mark.timeout(1800)  # the first test starts the brokers of all
 @pytest.mark.interop
 @needs_kafka
 @pytest.mark.parametrize("claim", CLAIMS, ids=name_of)
@@ -199,6 +200,7 @@ def test_a_broker_does_what_is_said_of_it(claim: Claim, observed: Observed) -> N
 
 
 @pytest.mark.brokers
+@pytest.mark.timeout(1800)
 @pytest.mark.interop
 @needs_kafka
 def test_each_claim_can_fail(observed: Observed) -> None:

@@ -181,6 +181,7 @@ def started(
     return became
 
 
+@pytest.mark.timeout(1800)  # the first test starts the brokers of all
 @pytest.mark.interop
 @pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing()))
 @pytest.mark.parametrize("name", with_smoke(list(CASES), SMOKE, pytest.mark.brokers))

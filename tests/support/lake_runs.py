@@ -46,7 +46,9 @@ def export(
 ) -> JobSummary:
     """One run of the job, as `kfmt pipeline export` starts it."""
     paths_of = tuple(map(str, paths))
-    request = replace(request_of({"topics": topics}), table="segments", paths=paths_of)
+    request = replace(
+        request_of({"topics": topics}), table="segments", paths=paths_of, raises_unreadable=False
+    )
     files = files_of(request, is_checked=True)
     context = Context(None, request, str(to), format_, lambda _: None, options, files)
     context.prepared = export_job.prepare(context)
