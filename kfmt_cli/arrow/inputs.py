@@ -37,16 +37,16 @@ KINDS = {"index_entries": frozenset({OFFSET_INDEX, TIME_INDEX})}
 def files_of(
     request: Request,
     tell: Callable[[str], None] | None = None,
-    listed: Callable[[str], Iterable[StoredFile]] = listing,
+    listed: Callable[[str], Iterable[StoredFile]] | None = None,
 ) -> Pieces:
     """All files of the request, undivided, with unreadable directories listed by their error;
     raises InputError, also if every entry is an error.
 
     Directories that a broker has marked, as copies or as set aside, are skipped unless named. tell:
-    receives a message about them. listed: the files below a path.
+    receives a message about them. listed: the files below a path, if they are known.
     """
     stems = set[str]()
-    found = Pieces(_listed(request, stems, tell, listed))
+    found = Pieces(_listed(request, stems, tell, listed or listing))
     if stems or request.topics:
         found = Pieces(_wanted(request, found, stems))
     if found and all(piece.trouble for piece in found):

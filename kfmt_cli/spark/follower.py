@@ -72,6 +72,10 @@ class Follower:
     _idle: Kept | None = None
     """The end of all partitions, as long as nothing changes."""
     _told: set[str] = field(default_factory=set)
+    _is_stale: bool = True
+    """Whether the files have changed since the partitions were found in them."""
+    _turn: str = ""
+    """The partition to begin with: the first one that a limit has left nothing to."""
 
     def __post_init__(self) -> None:
         self._listings = Listings(self.request.paths)
@@ -99,15 +103,19 @@ class Follower:
             return dict(kept)
         there, at = self._found(kept, is_listed=True)
         found = {key: position.kept() for key, position in at.gone.items()}
-        for key, partition in there.items():
-            before = at.found.get(key)
-            position = before
+        turn = ""
+        for key in sorted(there, key=lambda one: (one < self._turn, one)):
+            partition, before = there[key], at.found.get(key)
+            position, had_room = before, room.is_left
             if room.is_left and (until is None or key in until):
                 position = self._readable(partition, before, room)
             if until is not None and position is not None:
                 position = at_most(position, before, until.get(key))
             if position is not None:
                 found[key] = position.kept()
+            if had_room and not room.is_left:
+                turn = f"{key}\0"  # the one after it
+        self._turn = turn
         self._idle = dict(found) if room.is_left and until is None else None
         return found
 
@@ -201,7 +209,9 @@ class Follower:
 
     def _list(self) -> None:
         """List the paths, and the partitions in them."""
-        if not self._listings.update():
+        # What could not be read may be readable now, also if its directory has not changed.
+        self._is_stale = self._listings.update() or self._is_stale or bool(self._failed)
+        if not self._is_stale:
             return
         self._idle = None
         files = self._listings.files
@@ -212,6 +222,7 @@ class Follower:
         self._there = partitions_in(found, self._listings.topic_id, self.request.paths)
         failed = self._listings.failed | {file.path: file.trouble for file in found if file.trouble}
         self._failed = {path: why for path, why in failed.items() if self._concerns(path)}
+        self._is_stale = False
 
     def _concerns(self, path: str) -> bool:
         """Whether a path may have segments of the topics."""

@@ -22,10 +22,12 @@ from tests.support.spark_rows import close
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
+from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.read_piece import UnreadError
 from kfmt_cli.spark import follower as following
 from kfmt_cli.spark import listed
 from kfmt_cli.spark.follower import DataLossError, Follower
+from kfmt_cli.spark.history import Room
 from kfmt_cli.spark.plan import Split
 from kfmt_cli.spark.request import StreamOptions, request_of
 from kfmt_cli.spark.splits import read_split
@@ -342,3 +344,34 @@ def test_the_progress_of_a_query_has_the_end_of_each_partition(disks: list[Path]
     assert reader.reportLatestOffset() == {f"orders-0@{ID}": {"offset": 240}}
     reader.latestOffset(end)
     assert reader.reportLatestOffset() == {f"orders-0@{ID}": {"offset": 480}}
+
+
+def test_a_limit_does_not_starve_partitions(disks: list[Path]) -> None:
+    for name in ("a-0", "z-0"):
+        (disks[1] / name).mkdir()
+        shutil.copy(LOGS[0], disks[1] / name)
+    source = follower(disks)
+    start: dict[str, Any] = {}
+    for _ in range(3):
+        start = source.latest(start, Room(n_bytes=1))
+    assert sorted(start) == ["a-0", f"orders-0@{ID}", "z-0"]
+
+
+def test_a_segment_that_becomes_readable_is_read(
+    disks: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its directory does not change by that."""
+    found, is_refused = vars(following)["files_of"], True
+
+    def refused(*arguments: Any, **named: Any) -> Pieces:
+        files = list(found(*arguments, **named))
+        if is_refused:
+            files[0] = replace(files[0], trouble="HTTP status 403")
+        return Pieces(files)
+
+    monkeypatch.setattr(following, "files_of", refused)
+    source = follower(disks)
+    with pytest.raises(DataLossError, match="403"):
+        source.latest({})
+    is_refused = False
+    assert len(offsets(source, {}, source.latest({}))) == 480
