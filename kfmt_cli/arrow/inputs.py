@@ -44,7 +44,7 @@ KINDS = {
 def files_of(
     request: Request,
     tell: Callable[[str], None] | None = None,
-    listed: Callable[[str], Iterable[StoredFile]] = listing,
+    listed: Callable[[str], Iterable[StoredFile]] | None = None,
     *,
     is_checked: bool = False,
 ) -> Pieces:
@@ -52,11 +52,12 @@ def files_of(
     raises InputError, also if every entry is an error.
 
     Directories that a broker has marked, as copies or as set aside, are skipped unless named. tell:
-    receives a message about them. listed: the files below a path. is_checked: raise UsageError for
+    receives a message about them. listed: the files below a path, if
+    they are known. is_checked: raise UsageError for
     a topic without any file.
     """
     stems = set[str]()
-    every = found = Pieces(_listed(request, stems, tell, listed))
+    every = found = Pieces(_listed(request, stems, tell, listed or listing))
     if stems or request.topics:
         found = Pieces(_wanted(request, every, stems))
     if is_checked and request.topics:

@@ -13,7 +13,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from typing import Any, TypeVar
 
 from kfmt_cli.arrow.inputs import at_hand, files_of
@@ -21,15 +20,23 @@ from kfmt_cli.broker.start.stored import LogBytes
 from kfmt_cli.disk.names import partition_of, place_of
 from kfmt_cli.errors import InputError, KfmtError
 from kfmt_cli.log.select import Selection
-from kfmt_cli.sharing.piece import Piece, cut, pack
+from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.read_piece import UnreadError, unread_words
-from kfmt_cli.sharing.request import Request, share_of
+from kfmt_cli.sharing.request import Request
+from kfmt_cli.spark.copies import Copy, PartitionLogs, Signature, base_of, partitions_in
 from kfmt_cli.spark.history import Departure, Ends, Room, begins
 from kfmt_cli.spark.listed import Listings
-from kfmt_cli.spark.partitions import Copy, Partition, Signature, base_of, partitions_in
 from kfmt_cli.spark.plan import Split
-from kfmt_cli.spark.positions import Carried, Position, carried, words_of
+from kfmt_cli.spark.positions import (
+    Position,
+    Resumed,
+    at_most,
+    beginning,
+    resumed,
+    words_of,
+)
+from kfmt_cli.spark.triggers import between, selections, splits_of
 
 T = TypeVar("T")
 
@@ -57,7 +64,7 @@ class Follower:
     """Whether data loss is an error, instead of a warning."""
     _listings: Listings = field(init=False)
     _ends: Ends = field(default_factory=Ends)
-    _there: dict[str, Partition] = field(default_factory=dict)
+    _there: dict[str, PartitionLogs] = field(default_factory=dict)
     _failed: dict[str, str] = field(default_factory=dict)
     """Why a path, or what is below one, could not be read."""
     _settled: dict[str, tuple[Position, Signature]] = field(default_factory=dict)
@@ -65,6 +72,10 @@ class Follower:
     _idle: Kept | None = None
     """The end of all partitions, as long as nothing changes."""
     _told: set[str] = field(default_factory=set)
+    _is_stale: bool = True
+    """Whether the files have changed since the partitions were found in them."""
+    _turn: str = ""
+    """The partition to begin with: the first one that a limit has left nothing to."""
 
     def __post_init__(self) -> None:
         self._listings = Listings(self.request.paths)
@@ -75,10 +86,6 @@ class Follower:
         for path in self.request.paths:
             if path in self._failed:
                 raise InputError(f"{path}: {self._failed[path]}")
-
-    def partitions(self) -> Mapping[str, Partition]:
-        """The partitions that are there, by their keys; raises DataLossError if a listing fails."""
-        return self._found({})[0]
 
     def latest(
         self, kept: Mapping[str, Any], room: Room | None = None, until: Kept | None = None
@@ -96,20 +103,24 @@ class Follower:
             return dict(kept)
         there, at = self._found(kept, is_listed=True)
         found = {key: position.kept() for key, position in at.gone.items()}
-        for key, partition in there.items():
-            before = at.found.get(key)
-            position = before
+        turn = ""
+        for key in sorted(there, key=lambda one: (one < self._turn, one)):
+            partition, before = there[key], at.found.get(key)
+            position, had_room = before, room.is_left
             if room.is_left and (until is None or key in until):
                 position = self._readable(partition, before, room)
             if until is not None and position is not None:
-                position = _at_most(position, before, until.get(key))
+                position = at_most(position, before, until.get(key))
             if position is not None:
                 found[key] = position.kept()
+            if had_room and not room.is_left:
+                turn = f"{key}\0"  # the one after it
+        self._turn = turn
         self._idle = dict(found) if room.is_left and until is None else None
         return found
 
     def _readable(
-        self, partition: Partition, before: Position | None, room: Room
+        self, partition: PartitionLogs, before: Position | None, room: Room
     ) -> Position | None:
         """The position after as much of a partition as there is room for, and where it was if it
         cannot be read and that is to be ignored."""
@@ -153,8 +164,8 @@ class Follower:
         return found
 
     def ends_seen(self) -> Kept:
-        """The end of each partition as far as it is known from the last listing, without reading:
-        at least the beginning of the last segment."""
+        """The end of each partition if it is known from the last listing, without reading;
+        else the beginning of the last segment."""
         found: Kept = {}
         for key, partition in self._there.items():
             offsets = [base_of(copy.logs[-1]) for copy in partition.copies]
@@ -171,38 +182,36 @@ class Follower:
 
     def _splits(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Split]:
         there, last = self._found(end)
-        first = carried(start, there)
+        first = resumed(start, there)
+        for words in self._lost(first):  # up to Spark 4.1, `latest` is not told the start
+            self._lose(words)
         pieces: list[Piece] = []
         wanted: dict[str, Selection] = {}
         for key, position in last.found.items():
-            begin = _beginning(first.found.get(key), position)
+            begin = beginning(first.found.get(key), position)
+            if begin.offset > position.offset:
+                self._lose(
+                    f"{words_of(key)}: the log was truncated: it had been read up to offset "
+                    f"{begin.offset}, and ends at offset {position.offset}"
+                )
             if begin.offset >= position.offset:
                 continue
             partition = there[key]
             with self._opening(partition):
                 logs = self._holding(partition, begin, position).logs
-                found = list(_between(logs, begin, position, self._begins))
+                found = list(between(logs, begin, position, self._begins))
             pieces += found
             asked = self.request.asked.wanted
-            wanted |= {
-                folder: _narrowed(asked, begin.offset, min(position.offset, until) - 1)
-                for folder, until in _folders(logs)
-            }
-        share = share_of(self.request, Pieces(pieces))
-        parts = (
-            part
-            for piece in pieces
-            for part in (
-                cut([replace(piece, is_exact=False)], share) if piece.is_whole else [piece]
-            )
-        )
-        return [Split(Pieces(some), _of_folders(some, wanted)) for some in pack(parts, share)]
+            wanted |= selections(asked, logs, begin.offset, position.offset)
+        return splits_of(self.request, pieces, wanted)
 
     # Listings.
 
     def _list(self) -> None:
         """List the paths, and the partitions in them."""
-        if not self._listings.update():
+        # What could not be read may be readable now, also if its directory has not changed.
+        self._is_stale = self._listings.update() or self._is_stale or bool(self._failed)
+        if not self._is_stale:
             return
         self._idle = None
         files = self._listings.files
@@ -213,6 +222,7 @@ class Follower:
         self._there = partitions_in(found, self._listings.topic_id, self.request.paths)
         failed = self._listings.failed | {file.path: file.trouble for file in found if file.trouble}
         self._failed = {path: why for path, why in failed.items() if self._concerns(path)}
+        self._is_stale = False
 
     def _concerns(self, path: str) -> bool:
         """Whether a path may have segments of the topics."""
@@ -222,13 +232,13 @@ class Follower:
 
     def _found(
         self, kept: Mapping[str, Any], *, is_listed: bool = False
-    ) -> tuple[dict[str, Partition], Carried]:
+    ) -> tuple[dict[str, PartitionLogs], Resumed]:
         """The partitions that are there, with their positions; raises DataLossError for what is
         lost. What is lost is looked for again first: a broker may be renaming a directory."""
         for i in range(len(PAUSES) + 1):
             if i or not is_listed:
                 self._list()
-            at = carried(kept, self._there)
+            at = resumed(kept, self._there)
             lost = [words for words in self._lost(at) if words not in self._told]
             if not lost:
                 break
@@ -236,12 +246,12 @@ class Follower:
                 time.sleep(PAUSES[i])
         for words in lost:
             self._lose(words)
-        for key, old in at.anew.items():
+        for key, old in at.recreated.items():
             at.gone.pop(old, None)
             at.found[key] = Position.at(min(copy.first for copy in self._there[key].copies))
         return self._there, at
 
-    def _lost(self, at: Carried) -> Iterator[str]:
+    def _lost(self, at: Resumed) -> Iterator[str]:
         """What cannot be listed, and the positions of what is not there any more."""
         failed = self._failed
         if self.request.raises_unreadable or not self.fails:
@@ -251,16 +261,16 @@ class Follower:
             for path in self.request.paths:
                 if path in failed:
                     yield f"{path}: {failed[path]}"
-        for key, old in at.anew.items():
+        for key, old in at.recreated.items():
             yield (
-                f"{self._there[key].name} was made anew: its topic id was "
+                f"{self._there[key].name} was recreated: its topic id was "
                 f"{old.rpartition('@')[2]} and is {self._there[key].topic_id}; it had been read "
                 f"up to offset {at.gone[old].offset}"
             )
         if failed and not self.fails:
             return
         for key, position in at.gone.items():
-            if key not in at.anew.values():
+            if key not in at.recreated.values():
                 yield (
                     f"{words_of(key)}: its directory is no longer there; it had been read up to "
                     f"offset {position.offset}"
@@ -277,13 +287,13 @@ class Follower:
     # A partition.
 
     @contextmanager
-    def _opening(self, partition: Partition) -> Iterator[None]:
+    def _opening(self, partition: PartitionLogs) -> Iterator[None]:
         """Make the segments of a partition open as what they are."""
         logs = {log.path: log for copy in partition.copies for log in copy.logs}
         with at_hand(self.request, logs.values()):
             yield
 
-    def _advanced(self, partition: Partition, before: Position | None, room: Room) -> Position:
+    def _advanced(self, partition: PartitionLogs, before: Position | None, room: Room) -> Position:
         """The position after as much of a partition as there is room for."""
         signature = partition.signature
         if before is not None and self._settled.get(partition.key) == (before, signature):
@@ -295,7 +305,9 @@ class Follower:
             self._settled[partition.key] = position, signature
         return position
 
-    def _continued(self, partition: Partition, before: Position | None) -> tuple[Copy, Position]:
+    def _continued(
+        self, partition: PartitionLogs, before: Position | None
+    ) -> tuple[Copy, Position]:
         """The copy to read from, and where to begin; raises DataLossError."""
         at = before or Position()
         is_known = before is not None and (at.offset > 0 or at.first >= 0)
@@ -390,7 +402,7 @@ class Follower:
         epoch = known.position.epoch if known is not None and is_end else -1
         return Position(max(following, at.offset), following, 0, epoch=epoch)
 
-    def _holding(self, partition: Partition, begin: Position, last: Position) -> Copy:
+    def _holding(self, partition: PartitionLogs, begin: Position, last: Position) -> Copy:
         """The copy to read a trigger from, which may be planned again after a restart; raises
         DataLossError if no copy has all of it."""
         is_known = begin.offset > 0 or begin.first >= 0
@@ -398,80 +410,13 @@ class Follower:
         for copy in partition.copies:
             if is_known and copy.first > begin.offset:
                 troubles.append(f"the log in {copy.folder} begins at {copy.first}")
-            elif base_of(copy.logs[-1]) < last.offset or last.epoch >= 0:
-                departure = self._departure(copy, last)
-                if departure is None:
-                    return copy
-                troubles.append(f"in {copy.folder}, {departure.words}")
-            else:
+                continue
+            departure = self._departure(copy, begin) or self._departure(copy, last)
+            if departure is None:
                 return copy
+            troubles.append(f"in {copy.folder}, {departure.words}")
         self._lose(
             f"{words_of(partition.key)}: offsets {begin.offset} to {last.offset - 1} were to be "
             f"read, but {'; '.join(troubles)}"
         )
         return max(partition.copies, key=lambda one: base_of(one.logs[-1]))
-
-
-def _at_most(
-    position: Position, before: Position | None, until: Mapping[str, int] | None
-) -> Position:
-    """A position, but not beyond another one; and not before the one that was reached."""
-    if until is None:
-        return position if before is None else before
-    most = Position.of(until)
-    if position.offset <= most.offset:
-        return position
-    begin = _beginning(before, position)
-    if most.offset <= begin.offset:
-        return begin
-    return replace(most, first=position.first, restarts=position.restarts)
-
-
-def _beginning(start: Position | None, end: Position) -> Position:
-    """Where the data up to a position begins, after another one."""
-    if start is None or end.restarts > start.restarts:
-        begin = max(end.first, 0)
-        return Position(begin, begin, first=end.first, restarts=end.restarts)
-    return start
-
-
-def _folders(logs: Sequence[Piece]) -> Iterator[tuple[str, int]]:
-    """The directories of a log, each with the offset at which the next one's segments begin."""
-    folders = [(folder, base_of(next(its))) for folder, its in groupby(logs, key=_folder)]
-    following = [base for _, base in folders[1:]]
-    for (folder, _), until in zip(folders, [*following, 1 << 62], strict=True):
-        yield folder, until
-
-
-def _folder(log: Piece) -> str:
-    return log.folder
-
-
-def _of_folders(
-    pieces: Sequence[Piece], wanted: Mapping[str, Selection]
-) -> tuple[tuple[str, Selection], ...]:
-    """The selections for the directories of some pieces."""
-    return tuple((folder, wanted[folder]) for folder in {piece.folder for piece in pieces})
-
-
-def _narrowed(asked: Selection, first: int, last: int) -> Selection:
-    lowest = first if asked.first_offset is None else max(asked.first_offset, first)
-    highest = last if asked.last_offset is None else min(asked.last_offset, last)
-    return replace(asked, first_offset=lowest, last_offset=highest)
-
-
-def _between(
-    logs: Sequence[Piece],
-    first: Position,
-    last: Position,
-    begins_at: Callable[[Piece, Position], bool],
-) -> Iterator[Piece]:
-    """The parts of segments between two positions."""
-    for i, log in enumerate(logs):
-        following = base_of(logs[i + 1]) if i + 1 < len(logs) else None
-        if base_of(log) >= last.offset or (following is not None and following <= first.offset):
-            continue
-        start = first.byte if begins_at(log, first) else 0
-        end = last.byte if begins_at(log, last) and last.byte > start else log.size
-        if end > start:
-            yield replace(log.part(start, end), is_exact=True)

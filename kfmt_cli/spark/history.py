@@ -21,7 +21,7 @@ from kfmt_cli.broker.start.stored import (
 from kfmt_cli.formats import header_numbers as header
 from kfmt_cli.log.block import HEADER_SIZE
 from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.spark.partitions import base_of
+from kfmt_cli.spark.copies import base_of
 from kfmt_cli.spark.positions import Position
 
 EVERYTHING = 1 << 62  # bytes or offsets per trigger without a limit
@@ -58,7 +58,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How far the complete batches of a segment go."""
+    """Where the complete batches of a segment end."""
 
     position: Position
     """After the last one that was asked for. Its offset is that of the segment if there is none."""
@@ -74,7 +74,7 @@ class Departure:
 
     words: str
     offset: int
-    """Where the other history begins, as far as can be told."""
+    """Where the other history begins, if that can be told."""
 
 
 @dataclass(slots=True)
@@ -208,7 +208,7 @@ def epoch_of(opened: LogBytes, batch: StoredBatch) -> int:
 def _stepped(
     opened: LogBytes, log: Piece, position: Position, wanted: int, room: Room
 ) -> tuple[Reached, bool]:
-    """Step over batches from a position: how far those go of which some offset is wanted, within
+    """Step over batches from a position: how far they go of which some offset is wanted, within
     the room, and whether that is all of them."""
     last, begin, trouble, is_end = None, -1, None, True
     try:

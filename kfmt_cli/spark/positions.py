@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from kfmt_cli.disk.names import place_of
 from kfmt_cli.disk.tree import printable
-from kfmt_cli.spark.partitions import Partition
+from kfmt_cli.spark.copies import PartitionLogs
 
 _KEY = re.compile(r"(?P<name>.+-\d+)@(?P<topic_id>[\w-]{22})\Z", re.DOTALL)
 
@@ -56,20 +56,20 @@ class Position:
 
 
 @dataclass(slots=True)
-class Carried:
+class Resumed:
     """The positions of a checkpoint, by the partitions that are there."""
 
     found: dict[str, Position] = field(default_factory=dict)
     """By the keys of partitions."""
     gone: dict[str, Position] = field(default_factory=dict)
     """Of partitions that are not there, by the checkpoint's keys."""
-    anew: dict[str, str] = field(default_factory=dict)
+    recreated: dict[str, str] = field(default_factory=dict)
     """Keys in `gone` by the key of a partition with the same name and another topic id."""
 
 
-def carried(kept: Mapping[str, Any], there: Mapping[str, Partition]) -> Carried:
+def resumed(kept: Mapping[str, Any], there: Mapping[str, PartitionLogs]) -> Resumed:
     """Find the partition of each position in a checkpoint."""
-    made = Carried({key: Position.of(kept[key]) for key in there if key in kept})
+    made = Resumed({key: Position.of(kept[key]) for key in there if key in kept})
     made.gone = {key: Position.of(at) for key, at in kept.items() if key not in there}
     if not made.gone:
         return made
@@ -86,7 +86,7 @@ def carried(kept: Mapping[str, Any], there: Mapping[str, Partition]) -> Carried:
         if own:
             made.found[key] = max((made.gone.pop(old) for old in own), key=_offset)
         elif of_name:
-            made.anew[key] = of_name[0]
+            made.recreated[key] = of_name[0]
     return made
 
 
@@ -94,7 +94,7 @@ def _offset(position: Position) -> int:
     return position.offset
 
 
-def _is_same(old: str, partition: Partition, folders: set[str]) -> bool:
+def _is_same(old: str, partition: PartitionLogs, folders: set[str]) -> bool:
     """Whether a position with the partition's name is its own: not if both have topic ids, which
     differ, nor if its directory is there, as that of another partition."""
     has_ids = _KEY.match(old) is not None and partition.topic_id is not None
@@ -115,3 +115,26 @@ def words_of(key: str) -> str:
     """A key for people."""
     named = _KEY.match(key)
     return key if named is None else f"{named['name']} (topic id {named['topic_id']})"
+
+
+def at_most(
+    position: Position, before: Position | None, until: Mapping[str, int] | None
+) -> Position:
+    """A position, but not beyond another one; and not before the one that was reached."""
+    if until is None:
+        return position if before is None else before
+    most = Position.of(until)
+    if position.offset <= most.offset:
+        return position
+    begin = beginning(before, position)
+    if most.offset <= begin.offset:
+        return begin
+    return replace(most, first=position.first, restarts=position.restarts)
+
+
+def beginning(start: Position | None, end: Position) -> Position:
+    """Where the data up to a position begins, after another one."""
+    if start is None or end.restarts > start.restarts:
+        begin = max(end.first, 0)
+        return Position(begin, begin, first=end.first, restarts=end.restarts)
+    return start

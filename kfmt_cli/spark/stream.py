@@ -44,6 +44,7 @@ class KfmtStreamReader(DataSourceStreamReader):
         self.home = home
         self.options = options
         self.follower = Follower(request, options.fails_on_data_loss)
+        self.planned: dict[str, Any] = {}
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[()]]:
         """Pickle as a function that imports the driver's kfmt in a worker before this class."""
@@ -57,7 +58,7 @@ class KfmtStreamReader(DataSourceStreamReader):
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """The end of the next trigger. Up to Spark 4.1, Spark passes neither start nor limit."""
-        return self.follower.latest(start or {}, self._room(limit))
+        return self.follower.latest(self.planned if start is None else start, self._room(limit))
 
     def _room(self, limit: Any) -> Room | None:
         """What a trigger may take. Spark knows only one limit of a source."""
@@ -81,7 +82,9 @@ class KfmtStreamReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The splits of a trigger."""
-        return [SplitPartition(split) for split in self.follower.splits(start, end)]
+        splits = self.follower.splits(start, end)
+        self.planned = end
+        return [SplitPartition(split) for split in splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a split."""

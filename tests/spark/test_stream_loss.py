@@ -22,13 +22,17 @@ from tests.support.spark_rows import close
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
+from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.read_piece import UnreadError
 from kfmt_cli.spark import follower as following
 from kfmt_cli.spark import listed
 from kfmt_cli.spark.follower import DataLossError, Follower
+from kfmt_cli.spark.history import Room
 from kfmt_cli.spark.plan import Split
-from kfmt_cli.spark.request import request_of
+from kfmt_cli.spark.request import StreamOptions, request_of
 from kfmt_cli.spark.splits import read_split
+from kfmt_cli.spark.stream import KfmtStreamReader
+from kfmt_cli.spark.worker import Home
 
 ID = METADATA.read_text().rpartition(": ")[2].strip()
 
@@ -135,7 +139,7 @@ def lose(disks: list[Path], how: str) -> None:
     folder = disks[0] / "orders-0"
     if how == "deleted":
         shutil.rmtree(folder)
-    elif how == "made again":
+    elif how == "recreated":
         other = METADATA.read_text().replace(ID, "A" * 21 + "w")
         (folder / "partition.metadata").write_text(other)
     elif how == "cut":
@@ -154,8 +158,8 @@ def lose(disks: list[Path], how: str) -> None:
 
 LOSSES = {
     "deleted": (rf"orders-0 \(topic id {ID}\): .*no longer there.* offset 480", range(0)),
-    "made again": (
-        rf"orders-0 was made anew: its topic id was {ID} and is A{{21}}w",
+    "recreated": (
+        rf"orders-0 was recreated: its topic id was {ID} and is A{{21}}w",
         range(480),
     ),
     "cut": (r"orders-0 .*truncated.*up to offset 480, and the log ends at offset 320", range(0)),
@@ -312,3 +316,62 @@ def test_a_settled_directory_is_not_read_again(
     later = source.latest(end)
     assert len(offsets(source, end, later)) == 20
     assert asked == ["scanned"]
+
+
+@pytest.mark.parametrize("how", ["recreated", "cut", "deleted"])
+def test_up_to_spark_4_1_a_reader_is_not_told_the_start(how: str, disks: list[Path]) -> None:
+    """Before the first trigger of a process, it only learns it with the end."""
+    request = replace(request_of({}), paths=tuple(map(str, disks)))
+    reader = KfmtStreamReader(request, Home(None), StreamOptions())
+    start = reader.latestOffset()
+    assert len(reader.partitions({}, start)) == 1
+    lose(disks, how)
+    with pytest.raises(DataLossError, match="orders-0"):
+        reader.latestOffset()
+    again = KfmtStreamReader(request, Home(None), StreamOptions())
+    end = again.latestOffset()
+    with pytest.raises(DataLossError, match="orders-0"):
+        again.partitions(start, end)
+
+
+def test_the_progress_of_a_query_has_the_end_of_each_partition(disks: list[Path]) -> None:
+    reader = KfmtStreamReader(
+        replace(request_of({}), paths=tuple(map(str, disks))), Home(None), StreamOptions(1)
+    )
+    assert reader.reportLatestOffset() is None
+    end = reader.latestOffset({}, reader.getDefaultReadLimit())
+    assert [at["offset"] for at in end.values()] == [20]
+    assert reader.reportLatestOffset() == {f"orders-0@{ID}": {"offset": 240}}
+    reader.latestOffset(end)
+    assert reader.reportLatestOffset() == {f"orders-0@{ID}": {"offset": 480}}
+
+
+def test_a_limit_does_not_starve_partitions(disks: list[Path]) -> None:
+    for name in ("a-0", "z-0"):
+        (disks[1] / name).mkdir()
+        shutil.copy(LOGS[0], disks[1] / name)
+    source = follower(disks)
+    start: dict[str, Any] = {}
+    for _ in range(3):
+        start = source.latest(start, Room(n_bytes=1))
+    assert sorted(start) == ["a-0", f"orders-0@{ID}", "z-0"]
+
+
+def test_a_segment_that_becomes_readable_is_read(
+    disks: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its directory does not change by that."""
+    found, is_refused = vars(following)["files_of"], True
+
+    def refused(*arguments: Any, **named: Any) -> Pieces:
+        files = list(found(*arguments, **named))
+        if is_refused:
+            files[0] = replace(files[0], trouble="HTTP status 403")
+        return Pieces(files)
+
+    monkeypatch.setattr(following, "files_of", refused)
+    source = follower(disks)
+    with pytest.raises(DataLossError, match="403"):
+        source.latest({})
+    is_refused = False
+    assert len(offsets(source, {}, source.latest({}))) == 480

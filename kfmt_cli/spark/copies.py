@@ -31,8 +31,8 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
-    """A partition, or a directory with logs that is none."""
+class PartitionLogs:
+    """A partition, or another directory with logs."""
 
     key: str
     """What a checkpoint calls it; see `positions`."""
@@ -58,7 +58,7 @@ def base_of(log: Piece) -> int:
 
 def partitions_in(
     files: Iterable[Piece], id_of: Callable[[Piece], str | None], paths: Sequence[str]
-) -> dict[str, Partition]:
+) -> dict[str, PartitionLogs]:
     """The partitions of a listing by their keys, in order. id_of: the topic id of a segment. paths:
     as they were given; with equal claims, a copy in an earlier one is read."""
     folders = defaultdict[str, list[Piece]](list)
@@ -78,12 +78,12 @@ def partitions_in(
         path = logs[0].path
         return next((i for i, one in enumerate(paths) if path.startswith(one)), len(paths)), path
 
-    found: dict[str, Partition] = {}
+    found: dict[str, PartitionLogs] = {}
     for name, topic_id in sorted(grouped, key=lambda one: (one[0], one[1] or "")):
         its = grouped[name, topic_id]
         key = name if topic_id is None else f"{name}@{topic_id}"
         copies = _copies(sorted(its, key=in_order) if len(its) > 1 else its)
-        found[key] = Partition(key, name, topic_id, copies)
+        found[key] = PartitionLogs(key, name, topic_id, copies)
     return found
 
 
