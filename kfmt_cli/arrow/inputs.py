@@ -52,9 +52,8 @@ def files_of(
     raises InputError, also if every entry is an error.
 
     Directories that a broker has marked, as copies or as set aside, are skipped unless named. tell:
-    receives a message about them. listed: the files below a path, if
-    they are known. is_checked: raise UsageError for
-    a topic without any file.
+    receives a message about them. listed: the files below a path, if they are known. is_checked:
+    raise UsageError for a topic without any file.
     """
     stems = set[str]()
     every = found = Pieces(_listed(request, stems, tell, listed or listing))
