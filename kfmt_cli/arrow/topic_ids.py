@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from kfmt_cli.broker.start.identity import read_topic_id
+from kfmt_cli.arrow.output import read_whole
+from kfmt_cli.broker.start.identity import read_topic_id, topic_id_of
 from kfmt_cli.broker.start.stored import StartFailed
+from kfmt_cli.core.urls import is_local
 from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.disk.kinds import PARTITION_METADATA
 from kfmt_cli.disk.tree import classify
@@ -29,7 +31,11 @@ class TopicIds(dict[str, "str | None"]):
 def topic_id_in(folder: str) -> str | None:
     """The topic id in a directory's partition.metadata; None without a valid one."""
     path = f"{folder}/{METADATA}"
+    file = classify(path, path)
     try:
-        return uuid_text(read_topic_id(classify(path, path)))
+        if is_local(path):
+            return uuid_text(read_topic_id(file))
+        data = read_whole(path)  # in one request
+        return None if data is None else uuid_text(topic_id_of(file, data))
     except (InputError, StartFailed):
         return None

@@ -85,8 +85,13 @@ def _wrong_id(text: str) -> str | None:
 
 def read_topic_id(file: Input) -> bytes:
     """The topic id of a partition.metadata; raises StartFailed, InputError."""
+    return topic_id_of(file, read_whole(file, MOST_BYTES))
+
+
+def topic_id_of(file: Input, data: bytes) -> bytes:
+    """The same, from the file's bytes."""
     try:
-        lines = read_whole(file, MOST_BYTES).decode().splitlines()
+        lines = data.decode().splitlines()
     except UnicodeDecodeError:
         raise StartFailed(f"{file.name}: not a text file", is_offline=True) from None
     if not lines:
