@@ -28,8 +28,8 @@ from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import InputError, OutputError, UsageError
 from kfmt_cli.render.style import safe
 
-BEAT = 10.0  # seconds between two signs of life in a store
-DEAD_AFTER = 60.0  # seconds without one
+BEAT = 10.0  # seconds between two heartbeats in a store
+DEAD_AFTER = 60.0  # seconds without a heartbeat
 SETTLED_AFTER = 1.0  # seconds, in a store without conditional writes
 
 

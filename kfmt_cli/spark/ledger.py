@@ -4,7 +4,7 @@
 file per task, with the results of its pieces. A piece with a stored result is not processed again,
 so an interrupted job continues; inputs that have changed are reprocessed.
 
-An export is a table with a history (`spark/target.py`): commits say which of these files it
+An export is a table with a history (`spark/lake_table.py`): commits say which of these files it
 consists of. What a commit names is changed by the next commit alone.
 
 Results are read on demand: for each piece, the driver keeps only the place of its result.

@@ -23,8 +23,8 @@ pytest.importorskip("pyarrow.parquet")
 
 from kfmt_cli.core.small_objects import NoConditionsError
 from kfmt_cli.errors import UsageError
+from kfmt_cli.spark import lake_table
 from kfmt_cli.spark import lease as leases
-from kfmt_cli.spark import target as targets
 from kfmt_cli.spark.lease import leased
 
 BROKER1 = ORDERS.parent.parent
@@ -219,7 +219,7 @@ def test_a_kill_leaves_the_old_state_or_the_new(
     old = listed(to)
     last.write_bytes(whole)
     segment(logs, 0).unlink()
-    place: Any = targets if point == "commit" else targets.Target
+    place: Any = lake_table if point == "commit" else lake_table.LakeTable
     real = getattr(place, point)
 
     def killed(*arguments: Any) -> None:

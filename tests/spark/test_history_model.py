@@ -26,7 +26,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow.parquet")
 
 from kfmt_cli.core.uuids import uuid_text
-from kfmt_cli.spark import target as targets
+from kfmt_cli.spark import lake_table
 
 N_RECORDS = 20  # of a batch
 POINTS = ("commit", "_publish", "write_manifest", "_sweep")
@@ -176,7 +176,7 @@ class History:
         """The job is killed; the table is the old one or the new one, in the manifest."""
         before = listed(self.to) if (self.to / "_kfmt/manifest.json").exists() else Counter()
         point = self.random.choice(POINTS)
-        place: Any = targets if point == "commit" else targets.Target
+        place: Any = lake_table if point == "commit" else lake_table.LakeTable
         real, is_after = getattr(place, point), self.random.random() < 0.5
 
         def dying(*arguments: Any) -> None:

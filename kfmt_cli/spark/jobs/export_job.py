@@ -17,8 +17,8 @@ from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Result, Work
 from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, rows_table
+from kfmt_cli.spark.lake_table import APPEND, LakeTable, Live
 from kfmt_cli.spark.ledger import Ledger
-from kfmt_cli.spark.target import APPEND, Live, Target
 from kfmt_cli.spark.wanted import in_folders
 from kfmt_cli.spark.work import run
 
@@ -72,23 +72,23 @@ def job_of(context: Context, lake: Lake, salt: str = "") -> Job:
     return Job("export", export(lake, salt), options, bundling=lake.bundling)
 
 
-def prepare(context: Context) -> Target:
+def prepare(context: Context) -> LakeTable:
     """The table that the job writes to; raises UsageError if its rows are others."""
     lake = lake_in(context)
     mode = context.options.get("mode") or APPEND
     ledger = Ledger(context.to, job_of(context, lake), is_dry=context.is_dry)
     ledger.open()
     topics = context.request.topics
-    target = Target(ledger, mode, context.request.paths, topics, context.format)
+    target = LakeTable(ledger, mode, context.request.paths, topics, context.format)
     target.open()
     salt = blake2b(str(ledger.run).encode(), digest_size=6).hexdigest()
     ledger.job = job_of(context, lake, salt)
     return target
 
 
-def _planned(context: Context) -> tuple[Target, Request]:
+def _planned(context: Context) -> tuple[LakeTable, Request]:
     """The table with the plan of this run, and the request with what the logs had to say."""
-    target: Target = context.prepared or prepare(context)
+    target: LakeTable = context.prepared or prepare(context)
     lake = lake_in(context)
     share = min(context.request.max_split, lake.target)
     known = in_folders(context.request, context.inputs())
@@ -98,7 +98,7 @@ def _planned(context: Context) -> tuple[Target, Request]:
 
 
 def forecast(context: Context) -> Iterator[str]:
-    """What the run would take away, as text."""
+    """What the run would remove, as text."""
     target, _ = _planned(context)
     found = [result for _, _, result in target.removed() if target.is_gone(result)]
     if found:

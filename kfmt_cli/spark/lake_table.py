@@ -76,7 +76,7 @@ def _partition(source: Mapping[str, Any]) -> Partition:
 
 
 @dataclass(slots=True)
-class Target:
+class LakeTable:
     """A table, and a run that changes it."""
 
     ledger: Ledger
@@ -106,39 +106,31 @@ class Target:
     def plan(self, request: Request, files: Pieces) -> None:
         """Plan the run. files: with those that could not be listed."""
         self.troubled = tuple(file.path for file in files if file.trouble)
-        ledger = self.ledger
-        ledger.plan(request, files.those(lambda file: not file.trouble))
-        stale = ledger.stale
-        ids = TopicIds()
-        paths = {
-            ledger.results(bundle)[name]["input"]["path"]
-            for bundle, names in stale.items()
-            for name in names
-        }
-        self._topic_ids = {
-            piece.path: ids.of(piece)
-            for piece in ledger.pieces
-            if piece.start == 0 and piece.path in paths
-        }
+        self.ledger.plan(request, files.those(lambda file: not file.trouble))
+
+    def _stale(self) -> Iterator[tuple[str, str, Result]]:
+        """The results whose input has changed, is gone or not asked for: bundle, name, result."""
+        for bundle, names in self.ledger.stale.items():
+            results = self.ledger.results(bundle)
+            yield from ((bundle, name, results[name]) for name in names)
 
     def removed(self, live: Live | None = None) -> Iterator[tuple[str, str, Result]]:
-        """The results that the run takes away, as bundle, name and result. live: None before it.
+        """The results that the run removes, as bundle, name and result. live: None before it."""
+        ids, unread = TopicIds(), live.unread if live is not None else set()
+        paths = {result["input"]["path"] for *_, result in self._stale()}
+        self._topic_ids = {
+            piece.path: ids.of(piece)
+            for piece in self.ledger.pieces
+            if piece.start == 0 and piece.path in paths
+        }
+        for bundle, name, result in self._stale():
+            path = result["input"]["path"]
+            if path in unread or _is_under(path, self.troubled):
+                continue
+            if not self.is_gone(result) or self._is_removed(result, live):
+                yield bundle, name, result
 
-        Without rows of other inputs, whatever has replaced them.
-        """
-        ledger = self.ledger
-        unread = live.unread if live is not None else set()
-        for bundle, names in ledger.stale.items():
-            results = ledger.results(bundle)
-            for name in names:
-                result = results[name]
-                path = result["input"]["path"]
-                if path in unread or _is_under(path, self.troubled):
-                    continue
-                if not self.is_gone(result) or self._is_taken_away(result, live):
-                    yield bundle, name, result
-
-    def _is_taken_away(self, result: Result, live: Live | None) -> bool:
+    def _is_removed(self, result: Result, live: Live | None) -> bool:
         """Whether rows of an input that is not in this run go."""
         if self.mode == REPLACE:
             return True
@@ -165,17 +157,18 @@ class Target:
         return [f"{rows} kept of {inputs} or not part of this run"]
 
     def commit(self, live: Live) -> None:
-        """Make the rows of the run visible, and take away what they replace."""
+        """Make the rows of the run visible, and remove what they replace."""
         ledger = self.ledger
         drops: dict[str, set[str]] = {bundle: set() for bundle in ledger.stale}
         for bundle, name, _ in self.removed(live):
             drops[bundle].add(name)
-        for bundle, its in ledger.stale.items():
-            for name in set(its) - drops[bundle]:
+        for bundle, name, result in self._stale():
+            if name not in drops[bundle]:
                 self._n_kept += 1
-                self._kept.update(ledger.results(bundle)[name]["rows"])
+                self._kept.update(result["rows"])
         self._keep_unread(live.unread, drops)
-        state = dict.fromkeys([*ledger.files(), *sorted(ledger.state)])
+        known = (bundle for bundle in sorted(ledger.state) if ledger.results(bundle))
+        state = dict.fromkeys([*ledger.files(), *known])
         made: list[str] = []
         for bundle, names in drops.items():
             if names:
@@ -183,7 +176,7 @@ class Target:
                 made += self._rest(bundle, names)
         state |= dict.fromkeys(made)
         topics = tuple(sorted(self.topics))
-        if tuple(state) != self.before.state:
+        if set(state) != ledger.state:
             commit(ledger.to, Commit(ledger.run, self.mode, self.inputs, topics, tuple(state)))
         self._publish(set(state))
         self.write_manifest(state)
@@ -192,14 +185,9 @@ class Target:
     def _keep_unread(self, unread: set[str], drops: dict[str, set[str]]) -> None:
         """Leave out what was read of an input of which the table has rows already."""
         ledger = self.ledger
-        known = {
-            ledger.results(bundle)[name]["input"]["path"]
-            for bundle, names in ledger.stale.items()
-            for name in names
-            if unread
-        }
-        if not unread & known:
+        if not unread:
             return
+        known = {result["input"]["path"] for *_, result in self._stale()}
         for bundle in ledger.files():
             if bundle not in ledger.state:
                 results = ledger.results(bundle)
