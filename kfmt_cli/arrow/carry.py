@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,30 +14,47 @@ from kfmt_cli.arrow.output import appearing
 from kfmt_cli.core.file_systems import file_system_at, one_line
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import InputError
+from kfmt_cli.rows.table_types import has_records
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What stays of a piece."""
+
+    number: int
+    """Its new number in the bundle."""
+    below: int | None = None
+    """Only rows before the first at or above this offset."""
 
 
 def carried(
-    output: Output, numbers: Mapping[int, int], place: str, to: str, named: str, format_: str
+    output: Output, pieces: Mapping[int, Carried], place: str, to: str, named: str, format_: str
 ) -> Output | None:
     """Copy the rows of some pieces of a file; None if it has none of them. Raises InputError,
     OutputError.
 
-    numbers: the new number in the bundle of each piece to keep. place: the file. to, named: the
-    directory and the name of the new one.
+    pieces: by number, those to keep. place: the file. to, named: the directory and the name of the
+    new one.
     """
-    made = Output(named, output.table)
+    made, made_by = Output(named, output.table), FILE_FORMATS[format_]
+    column = "offset" if has_records(output.table) else "last_offset"
     spans: list[tuple[int, int]] = []
     at = 0
-    for piece, length, rows in output.spans:
-        if piece < 0 or piece in numbers:
-            spans.append((at, at + length))
-            made.add_span(numbers.get(piece, -1), length, rows)
-        at += length
-    if not made.rows:
-        return None
-    with _opened(place) as source, appearing(f"{to}/{named}") as out:
-        FILE_FORMATS[format_].copy(source, out, spans)
-        made.bytes = out.tell()
+    with _opened(place) as source:
+        for piece, length, rows in output.spans:
+            kept = Carried(piece) if piece < 0 else pieces.get(piece)
+            if kept is not None:
+                some = length, rows
+                if kept.below is not None:
+                    some = made_by.below(source, (at, at + length), kept.below, column)
+                spans.append((at, at + some[0]))
+                made.add_span(kept.number, *some)
+            at += length
+        if not made.rows:
+            return None
+        with appearing(f"{to}/{named}") as out:
+            made_by.copy(source, out, spans)
+            made.bytes = out.tell()
     return made
 
 

@@ -6,6 +6,8 @@ object for each row.
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -65,6 +67,9 @@ class FileFormat:
     """Open a writer for a small table."""
     copy: Callable[[BinaryIO, BinaryIO, Sequence[tuple[int, int]]], None]
     """Copy stretches of a file, from and to a row or byte, to a new one."""
+    below: Callable[[BinaryIO, tuple[int, int], int, str], tuple[int, int]]
+    """The length, and the rows, of a stretch before the first row at or above an offset. The column
+    of offsets is named."""
     takes_columns: bool = False
     """Whether record columns, schema and partitioning can be chosen."""
 
@@ -295,8 +300,53 @@ def _copy_bytes(source: BinaryIO, out: BinaryIO, spans: Sequence[tuple[int, int]
             left -= len(data)
 
 
+def _rows_below(
+    source: BinaryIO, span: tuple[int, int], bound: int, column: str
+) -> tuple[int, int]:
+    offsets = pq.ParquetFile(source).read([column])[column].to_numpy()[slice(*span)]
+    reaching = np.flatnonzero(offsets >= bound)
+    n_rows = int(reaching[0]) if len(reaching) else len(offsets)
+    return n_rows, n_rows
+
+
+def _json_below(
+    source: BinaryIO, span: tuple[int, int], bound: int, column: str
+) -> tuple[int, int]:
+    source.seek(span[0])
+    at = length = n_rows = 0
+    while at < span[1] - span[0] and (line := source.readline()):
+        at += len(line)
+        offset = json.loads(line).get(column)
+        if offset is not None and offset >= bound:
+            break
+        if offset is not None:  # the line of a batch goes with its records
+            length, n_rows = at, n_rows + 1
+    return length, n_rows
+
+
+def _csv_below(source: BinaryIO, span: tuple[int, int], bound: int, column: str) -> tuple[int, int]:
+    source.seek(0)
+    number = source.readline().decode().rstrip("\n").split(",").index(column)
+    source.seek(span[0])
+    at = length = n_rows = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal at
+        while at < span[1] - span[0] and (line := source.readline()):
+            at += len(line)
+            yield line.decode()
+
+    for row in csv.reader(lines()):
+        if int(row[number]) >= bound:
+            break
+        length, n_rows = at, n_rows + 1
+    return length, n_rows
+
+
 FILE_FORMATS = {
-    "parquet": FileFormat("parquet", _parquet, _Parquet, _copy_rows, takes_columns=True),
-    "json": FileFormat("jsonl", _json, _json_table, _copy_bytes),
-    "csv": FileFormat("csv", _csv, _csv_table, _copy_bytes),
+    "parquet": FileFormat(
+        "parquet", _parquet, _Parquet, _copy_rows, _rows_below, takes_columns=True
+    ),
+    "json": FileFormat("jsonl", _json, _json_table, _copy_bytes, _json_below),
+    "csv": FileFormat("csv", _csv, _csv_table, _copy_bytes, _csv_below),
 }

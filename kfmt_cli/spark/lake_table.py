@@ -20,7 +20,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from kfmt_cli.arrow.carry import carried
+from kfmt_cli.arrow.carry import Carried, carried
 from kfmt_cli.arrow.lake import Output
 from kfmt_cli.arrow.manifest import ExportManifest
 from kfmt_cli.arrow.output import names_in, put_json, remove
@@ -38,6 +38,7 @@ from kfmt_cli.spark.job import Result
 from kfmt_cli.spark.ledger import Ledger
 from kfmt_cli.spark.work import is_unread
 
+ALL = -1 << 63  # all rows, as all have higher offsets
 APPEND, SYNC, REPLACE = "append", "sync", "replace"
 _MADE = re.compile(r"-\d{12}-[0-9a-f]{12}(-\d+)?\.\w+$")
 _HASH = re.compile(r"-[0-9a-f]{12}(?=(-\d+)?\.\w+$)")
@@ -64,11 +65,13 @@ class Live:
         if first is not None:
             self.offsets[_partition(result["input"])].append((first, last))
 
-    def overlaps(self, result: Result) -> bool:
-        """Whether inputs have offsets of this result's rows."""
+    def begin_in(self, result: Result) -> int | None:
+        """The lowest offset of inputs within the offsets of this result's rows; None without."""
         first, last = result["offsets"]
+        if first is None:
+            return None
         known = self.offsets.get(_partition(result["input"]), ())
-        return first is not None and any(a <= last and first <= b for a, b in known)
+        return min((max(a, first) for a, b in known if a <= last and first <= b), default=None)
 
 
 def _partition(source: Mapping[str, Any]) -> Partition:
@@ -114,8 +117,9 @@ class LakeTable:
             results = self.ledger.results(bundle)
             yield from ((bundle, name, results[name]) for name in names)
 
-    def removed(self, live: Live | None = None) -> Iterator[tuple[str, str, Result]]:
-        """The results that the run removes, as bundle, name and result. live: None before it."""
+    def removed(self, live: Live | None = None) -> Iterator[tuple[str, str, Result, int]]:
+        """The results of which the run removes rows: bundle, name, result, and the offset from
+        which on they go. live: None before the run."""
         ids, unread = TopicIds(), live.unread if live is not None else set()
         paths = {result["input"]["path"] for *_, result in self._stale()}
         self._topic_ids = {
@@ -127,19 +131,23 @@ class LakeTable:
             path = result["input"]["path"]
             if path in unread or _is_under(path, self.troubled):
                 continue
-            if not self.is_gone(result) or self._is_removed(result, live):
-                yield bundle, name, result
+            begin = self._removed_from(result, live) if self.is_gone(result) else ALL
+            if begin is not None:
+                yield bundle, name, result, begin
 
-    def _is_removed(self, result: Result, live: Live | None) -> bool:
-        """Whether rows of an input that is not in this run go."""
+    def _removed_from(self, result: Result, live: Live | None) -> int | None:
+        """The offset from which on rows of an input go that is not in this run; None if all stay."""
         if self.mode == REPLACE:
-            return True
+            return ALL
         source = result["input"]
         is_other = self.topics and source["topic"] not in self.topics
         if is_other or not _is_under(source["path"], self.inputs):
-            return False
-        # The topic's rows come from other files now: the partition moved, or was compacted.
-        return self.mode == SYNC or (live is not None and live.overlaps(result))
+            return None
+        if self.mode == SYNC:
+            return ALL
+        # The topic's rows are in other files now: the partition moved, was compacted or truncated.
+        begin = None if live is None else live.begin_in(result)
+        return ALL if begin is not None and begin <= result["offsets"][0] else begin
 
     def is_gone(self, result: Result) -> bool:
         """Whether the input of a result is not part of this run, or its path is now a file of
@@ -159,9 +167,9 @@ class LakeTable:
     def commit(self, live: Live) -> None:
         """Make the rows of the run visible, and remove what they replace."""
         ledger = self.ledger
-        drops: dict[str, set[str]] = {bundle: set() for bundle in ledger.stale}
-        for bundle, name, _ in self.removed(live):
-            drops[bundle].add(name)
+        drops: dict[str, dict[str, int]] = {bundle: {} for bundle in ledger.stale}
+        for bundle, name, _, begin in self.removed(live):
+            drops[bundle][name] = begin
         for bundle, name, result in self._stale():
             if name not in drops[bundle]:
                 self._n_kept += 1
@@ -182,7 +190,7 @@ class LakeTable:
         self.write_manifest(state)
         self._sweep(set(state))
 
-    def _keep_unread(self, unread: set[str], drops: dict[str, set[str]]) -> None:
+    def _keep_unread(self, unread: set[str], drops: dict[str, dict[str, int]]) -> None:
         """Leave out what was read of an input of which the table has rows already."""
         ledger = self.ledger
         if not unread:
@@ -192,32 +200,45 @@ class LakeTable:
             if bundle not in ledger.state:
                 results = ledger.results(bundle)
                 its = {
-                    name
+                    name: ALL
                     for name, result in results.items()
                     if result["input"]["path"] in unread & known
                 }
-                drops.setdefault(bundle, set()).update(its)
+                drops.setdefault(bundle, {}).update(its)
 
-    def _rest(self, bundle: str, names: set[str]) -> Iterator[str]:
-        """Copy the rows of a bundle without some results; the new bundle, if any is left."""
+    def _rest(self, bundle: str, removed: dict[str, int]) -> Iterator[str]:
+        """Copy the rows of a bundle without those that go, by result, from an offset on; the new
+        bundle, if any is left."""
         ledger = self.ledger
         results = ledger.results(bundle)
         left = {
-            name: {**result, "outputs": [], "files": []}
+            name: {**result, "outputs": [], "files": [], "rows": dict.fromkeys(result["rows"], 0)}
             for name, result in results.items()
-            if name not in names
+            if removed.get(name) != ALL
         }
         if not left:
             return
-        which = blake2b(repr((bundle, ledger.run, sorted(names))).encode(), digest_size=6)
-        numbers = {i: list(left).index(name) for i, name in enumerate(results) if name in left}
-        outputs = []
+        which = blake2b(repr((bundle, ledger.run, sorted(removed))).encode(), digest_size=6)
+        order = {name: i for i, name in enumerate(left)}
+        numbers = {
+            i: Carried(order[name], removed.get(name))
+            for i, name in enumerate(results)
+            if name in order
+        }
+        for name in left.keys() & removed:
+            left[name]["offsets"] = [left[name]["offsets"][0], removed[name] - 1]
+        outputs: list[Output] = []
         for output in _outputs(results):
             named = _HASH.sub(f"-{which.hexdigest()}", output.name)
             place = self._place(output.name)
             folder = ledger.job.folder(ledger.to)
             made = carried(output, numbers, place, folder, named, self.format)
             outputs += [] if made is None else [made]
+        every = list(left.values())
+        for made in outputs:
+            for piece, _, n_rows in made.spans:
+                if piece >= 0:
+                    every[piece]["rows"][made.table] += n_rows
         first = next(iter(left.values()))
         first["outputs"] = [output.name for output in outputs]
         first["files"] = [asdict(output) for output in outputs]

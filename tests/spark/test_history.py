@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.lake_runs import Row, export, forecast, found, listed, manifest, without_spark
 from tests.support.samples import ORDERS
-from tests.support.segments import with_bytes
+from tests.support.segments import positions, with_bytes
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow.parquet")
@@ -299,3 +299,24 @@ def test_a_beat_that_fails_is_not_the_end_of_a_lease(
 
 def _without_conditions(*_: object) -> None:
     raise NoConditionsError
+
+
+@pytest.mark.parametrize("format_", ["parquet", "json", "csv"])
+def test_rows_before_a_truncation_stay_when_their_segment_is_deleted(
+    format_: str, logs: Path, tmp_path: Path
+) -> None:
+    """Segment 0 was cut at 100 and went on in another; retention then deleted it."""
+    to = tmp_path / "to"
+    export(to, logs, format_=format_)
+    data = segment(logs, 0).read_bytes()
+    again = data[positions(data)[5] :]
+    for log in (logs / "orders-0").glob("*.log"):
+        log.unlink()
+    segment(logs, 100).write_bytes(again)
+    export(to, logs, format_=format_)
+    said = manifest(to)
+    assert sorted(offset for *_, offset in listed(to).elements()) == [*range(1500)]
+    assert listed(to) == found(to)
+    kept = next(row for row in said["inputs"] if row["file"].endswith(f"{0:020}.log"))
+    assert (kept["rows"]["records"], kept["last_offset"]) == (100, 99)
+    assert sum(row["rows"] for row in said["outputs"]) == 1500

@@ -100,7 +100,7 @@ def _planned(context: Context) -> tuple[LakeTable, Request]:
 def forecast(context: Context) -> Iterator[str]:
     """What the run would remove, as text."""
     target, _ = _planned(context)
-    found = [result for _, _, result in target.removed() if target.is_gone(result)]
+    found = [result for _, _, result, _ in target.removed() if target.is_gone(result)]
     if found:
         n_rows = sum(sum(result["rows"].values()) for result in found)
         inputs = count(len(found), "input that is gone", "inputs that are gone")
