@@ -136,7 +136,7 @@ class LakeTable:
                 yield bundle, name, result, begin
 
     def _removed_from(self, result: Result, live: Live | None) -> int | None:
-        """The offset from which on rows of an input go that is not in this run; None if all stay."""
+        """The offset from which on rows go of an input outside this run; None if all stay."""
         if self.mode == REPLACE:
             return ALL
         source = result["input"]
