@@ -18,7 +18,7 @@ from kfmt_cli.rows.table_types import has_records
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class KeptPiece:
     """What stays of a piece."""
 
     number: int
@@ -28,7 +28,7 @@ class Carried:
 
 
 def carried(
-    output: Output, pieces: Mapping[int, Carried], place: str, to: str, named: str, format_: str
+    output: Output, pieces: Mapping[int, KeptPiece], place: str, to: str, named: str, format_: str
 ) -> Output | None:
     """Copy the rows of some pieces of a file; None if it has none of them. Raises InputError,
     OutputError.
@@ -42,7 +42,7 @@ def carried(
     at = 0
     with _opened(place) as source:
         for piece, length, rows in output.spans:
-            kept = Carried(piece) if piece < 0 else pieces.get(piece)
+            kept = KeptPiece(piece) if piece < 0 else pieces.get(piece)
             if kept is not None:
                 some = length, rows
                 if kept.below is not None:

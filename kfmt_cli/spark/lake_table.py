@@ -20,7 +20,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from kfmt_cli.arrow.carry import Carried, carried
+from kfmt_cli.arrow.carry import KeptPiece, carried
 from kfmt_cli.arrow.lake import Output
 from kfmt_cli.arrow.manifest import ExportManifest
 from kfmt_cli.arrow.output import names_in, put_json, remove
@@ -221,7 +221,7 @@ class LakeTable:
         which = blake2b(repr((bundle, ledger.run, sorted(removed))).encode(), digest_size=6)
         order = {name: i for i, name in enumerate(left)}
         numbers = {
-            i: Carried(order[name], removed.get(name))
+            i: KeptPiece(order[name], removed.get(name))
             for i, name in enumerate(results)
             if name in order
         }
