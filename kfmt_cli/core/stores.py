@@ -24,6 +24,8 @@ from kfmt_cli.errors import InputError
 T = TypeVar("T")
 
 PAUSES = 0.5, 2.0, 5.0  # seconds between attempts
+FAILING = 60.0  # seconds for which a store counts as failing
+_FAILED: dict[str, float] = {}  # when a store last failed, by URL
 # Errors that another attempt does not fix; 408 and 429 ask for one.
 _REFUSED = re.compile(
     r"HTTP status 4(?!08|29)\d\d|credentials"
@@ -47,12 +49,18 @@ class StoredFile:
 def insist(ask: Callable[[], T], path: str, what: str = "") -> T:
     """Ask a store, with retries, and return its answer; raises InputError.
 
+    A store that has just failed to answer in spite of retries is asked once.
+
     what: text after the path in the message.
     """
     started = time.monotonic()
-    for pause in (*PAUSES, None):
+    store = "/".join(path.split("/", 3)[:3])
+    is_failing = started - _FAILED.get(store, -FAILING) < FAILING
+    for pause in (None,) if is_failing else (*PAUSES, None):
         try:
-            return ask()
+            answer = ask()
+            _FAILED.pop(store, None)
+            return answer
         except InputError:
             raise
         except FileNotFoundError as error:
@@ -62,6 +70,8 @@ def insist(ask: Callable[[], T], path: str, what: str = "") -> T:
             words = one_line(error)
             is_late = time.monotonic() - started > PATIENCE
             is_refused = isinstance(error, PermissionError) or _REFUSED.search(words)
+            if not is_refused and (pause is None or is_late):
+                _FAILED[store] = time.monotonic()
             if pause is None or is_late or is_refused:
                 raise InputError(f"{path}{what}: {words}") from error
         time.sleep(pause)

@@ -1,0 +1,69 @@
+"""A store that fails is asked again, but not for each object."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from kfmt_cli.core import stores
+from kfmt_cli.core.stores import insist
+from kfmt_cli.errors import InputError
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, in seconds, which passes only where somebody waits."""
+    now = [1000.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(stores, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    monkeypatch.setattr(stores, "_FAILED", {})
+    return now
+
+
+def test_a_store_that_fails_is_not_waited_for_with_each_object(clock: list[float]) -> None:
+    asked = []
+
+    def ask(path: str, answer: bool = False) -> str:
+        def it() -> str:
+            asked.append(path)
+            if not answer:
+                raise OSError("HTTP status 503")
+            return path
+
+        return insist(it, path)
+
+    for number in range(7):
+        with pytest.raises(InputError, match="HTTP status 503"):
+            ask(f"s3://bucket/orders-0/{number}.log")
+    assert len(asked) == 4 + 6
+    assert clock[0] - 1000 < 10
+    with pytest.raises(InputError):
+        ask("s3://another/1.log")
+    assert len(asked) == 14
+    assert ask("s3://bucket/orders-0/8.log", answer=True)
+    with pytest.raises(InputError):
+        ask("s3://bucket/orders-0/9.log")
+    assert len(asked) == 15 + 4
+    clock[0] += stores.FAILING
+    with pytest.raises(InputError):
+        ask("s3://bucket/orders-0/9.log")
+    assert len(asked) == 19 + 4
+
+
+def test_a_refusal_is_not_a_failing_store(clock: list[float]) -> None:
+    asked = []
+
+    def refused() -> str:
+        asked.append(1)
+        raise PermissionError("HTTP status 403")
+
+    for _ in range(3):
+        with pytest.raises(InputError):
+            insist(refused, "s3://bucket/1.log")
+    assert len(asked) == 3
+    assert not stores._FAILED
+    del clock
