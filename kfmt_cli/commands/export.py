@@ -105,6 +105,8 @@ class Export:
         folder = Path(self.to)
         if is_local(self.to) and folder.exists() and not folder.is_dir():
             raise UsageError(f"{self.to}: exists and is not a directory")
+        if "job.json" in names_in(f"{self.to}/{FOLDER}"):
+            raise UsageError(f"{self.to}: holds a table of kfmt pipeline export, which adds to it")
         if is_local(self.to) and (folder / UNFINISHED).exists():
             take_away(folder)
         elif not self.force and names_in(self.to):

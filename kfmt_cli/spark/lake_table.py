@@ -12,6 +12,7 @@ a new one.
 from __future__ import annotations
 
 import re
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -288,10 +289,12 @@ class LakeTable:
             for bundle in state
             for output in _outputs(ledger.results(bundle))
         }
-        folders = {ledger.to, ledger.job.folder(ledger.to)}
-        for table in (f"{folder}/{table}" for folder in folders for table in LAKE_TABLES):
+        staged = ledger.job.folder(ledger.to)
+        if staged != ledger.to:
+            shutil.rmtree(local(staged), ignore_errors=True)
+        for table in LAKE_TABLES:
             with suppress(InputError):  # no such directory
-                for file in listing(table):
+                for file in listing(f"{ledger.to}/{table}"):
                     name = file.path.rpartition("/")[2]
                     if _MADE.search(name) and name not in known:
                         remove(file.path)

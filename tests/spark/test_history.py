@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.support.lake_runs import Row, export, forecast, found, listed, manifest, without_spark
-from tests.support.samples import ORDERS
+from tests.support.samples import ORDERS, kfmt
 from tests.support.segments import positions, with_bytes
 
 pytest.importorskip("pyspark")
@@ -237,7 +237,10 @@ def test_a_kill_leaves_the_old_state_or_the_new(
     assert listed(to) in (old, rows(0, 1500))
     export(to, logs)
     assert listed(to) == found(to) == rows(0, 1500)
-    assert not [path for path in (to / "_kfmt/staged").rglob("*") if path.is_file()]
+    assert not (to / "_kfmt/staged").exists()
+    refused = kfmt("export", logs, "--to", to, "--force")
+    assert refused.code == 2
+    assert "holds a table of kfmt pipeline export" in refused.err
 
 
 def test_a_second_job_says_who_has_the_directory(tmp_path: Path) -> None:
