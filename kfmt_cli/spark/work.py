@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from kfmt_cli.arrow.checking import edges_of, finding_of, finding_row
 from kfmt_cli.arrow.inputs import at_hand
 from kfmt_cli.arrow.output import put_json
+from kfmt_cli.core.native.compiled import interpreted
 from kfmt_cli.findings.damage import UNREAD
 from kfmt_cli.findings.finding import in_order
 from kfmt_cli.render.style import grouped
@@ -24,7 +25,7 @@ from kfmt_cli.sharing.request import Request, share_of
 from kfmt_cli.sharing.seams import Seam, is_torn
 from kfmt_cli.spark.job import Job, Result, about
 from kfmt_cli.spark.ledger import Ledger, file_of
-from kfmt_cli.spark.worker import carried, drivers_python, home_for
+from kfmt_cli.spark.worker import LOG, carried, drivers_python, home_for
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -124,11 +125,11 @@ def _run(
     total = sum(share.n_bytes for share in shares)
     group = f"kfmt-{uuid.uuid4().hex}"
 
-    def collect() -> None:
+    def collect() -> list[bool]:
         words = f"kfmt {ledger.job.name}: {grouped(total)} bytes into {ledger.to}"
         context.setJobGroup(group, words, interruptOnCancel=True)
         with drivers_python(context):
-            tasks.collect()
+            return tasks.collect()
 
     # Ask Spark for the progress: listing results repeatedly would cost requests.
     with ThreadPoolExecutor(1) as pool:
@@ -138,7 +139,13 @@ def _run(
             reached = total * _tasks_done(context, group) // n_tasks
             advance(reached - told)
             told = reached
-        running.result()
+        slow = sum(running.result())
+    if slow:
+        LOG.warning(
+            "kfmt: %d of %d tasks ran without kfmt's compiled modules, which takes up to 80 times "
+            "as long: ship an environment with an installed kfmt-cli (docs/spark.md, A cluster)",
+            *(slow, n_tasks),
+        )
 
 
 def _tasks_done(context: SparkContext, group: str) -> int:
@@ -152,9 +159,9 @@ def _tasks_done(context: SparkContext, group: str) -> int:
     return done
 
 
-def _do(job: Job, request: Request, to: str, done: str, run: int, share: bytes) -> None:
-    """The work of a task. to: the directory for outputs, done: for the results. run: the number of
-    the run. share: its pieces, pickled."""
+def _do(job: Job, request: Request, to: str, done: str, run: int, share: bytes) -> bool:
+    """The work of a task; whether it ran interpreted modules. to: the directory for outputs, done:
+    for the results. run: the number of the run. share: its pieces, pickled."""
     pieces: Pieces = pickle.loads(share)  # noqa: S301 (the driver's own)
     with telling(pieces[0]), at_hand(request, pieces):
         results = job.work(request, pieces, to)
@@ -163,6 +170,7 @@ def _do(job: Job, request: Request, to: str, done: str, run: int, share: bytes) 
         for piece, result in zip(pieces, results, strict=True)
     }
     put_json(f"{done}/{file_of(pieces, run)}", kept)
+    return bool(interpreted())
 
 
 def _identity(piece: Piece, request: Request, result: Result) -> list[object] | None:

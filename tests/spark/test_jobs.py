@@ -26,6 +26,7 @@ pytest.importorskip("pyarrow.parquet")
 from kfmt_cli.cli.pipeline import pipeline
 from kfmt_cli.errors import InputError
 from kfmt_cli.spark import session as sessions
+from kfmt_cli.spark import work
 from kfmt_cli.spark.jobs import verify
 
 pytestmark = [
@@ -169,3 +170,13 @@ def test_the_examples_of_the_help_work(job: Job, tmp_path: Path) -> None:
     for example in examples("pipeline", tmp_path):
         done = job(*example[1:], code=1 if "damaged_segments" in " ".join(example) else 0)
         assert done.out
+
+
+@pytest.mark.usefixtures("in_this_session")
+def test_workers_without_compiled_modules_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    do = work._do
+    monkeypatch.setattr(work, "_do", lambda *arguments: not do(*arguments))
+    assert here("verify", str(ORDERS), "--to", str(tmp_path / "to")) == 0
+    assert "1 of 1 tasks ran without kfmt's compiled modules" in caplog.text
