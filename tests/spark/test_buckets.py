@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.samples import ORDERS
 from tests.support.store_server import Bucket
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("moto.server")
 pytest.importorskip("pyspark")
 
+from kfmt_cli.arrow.output import get_json, put_json  # noqa: E402
 from kfmt_cli.core.file_systems import file_system_at  # noqa: E402
+from kfmt_cli.errors import UsageError  # noqa: E402
 from kfmt_cli.sharing.request import Request  # noqa: E402
+from kfmt_cli.spark import lease  # noqa: E402
+from kfmt_cli.spark.lease import leased  # noqa: E402
+from tests.support.lake_runs import export, without_spark  # noqa: E402
 
 pytestmark = [
     pytest.mark.spark,
@@ -70,3 +77,54 @@ def test_a_session_says_where_its_stores_are(spark: Any, monkeypatch: pytest.Mon
     }
     assert stores_of(Context({})) == {}  # type: ignore[arg-type]
     assert dict(home_for(spark.sparkContext).stores)["AWS_ACCESS_KEY_ID"] == "of the driver alone"
+
+
+def kept(place: str) -> dict[str, Any]:
+    """An object that is JSON."""
+    return get_json(place) or {}
+
+
+def test_a_table_in_a_bucket_has_a_history(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of a deleted segment stay beside those of one that grew; one job at a time."""
+    without_spark(monkeypatch)
+    shutil.copytree(ORDERS.parent, tmp_path / "in/orders-0")
+    first, last = (tmp_path / f"in/orders-0/{base:020}.log" for base in (0, 1440))
+    whole = last.read_bytes()
+    last.write_bytes(whole[: len(whole) // 2])
+    to = bucket.file("table")
+    export(to, tmp_path / "in")
+    last.write_bytes(whole)
+    first.unlink()
+    export(to, tmp_path / "in")
+
+    def offsets() -> list[int]:
+        system, below = file_system_at(f"{to}/records")
+        rows = pa.parquet.read_table(below, filesystem=system).column("offset")
+        return sorted(rows.to_pylist())
+
+    assert offsets() == list(range(1500))
+    manifest = kept(f"{to}/_kfmt/manifest.json")
+    assert sum(row["rows"] for row in manifest["outputs"]) == 1500
+    export(to, tmp_path / "in", mode="sync")
+    assert offsets() == list(range(240, 1500))
+    with leased(to, "export"), pytest.raises(UsageError, match="in use by"), leased(to, "verify"):
+        pass
+    assert get_json(f"{to}/_kfmt/lease.json") is None
+    with leased(to, "export"):
+        assert kept(f"{to}/_kfmt/lease.json")["job"] == "export"
+
+
+def test_a_lease_that_another_job_took_over_is_lost(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "BEAT", 0.05)
+    to = bucket.file("table")
+    place = f"{to}/_kfmt/lease.json"
+    with leased(to, "export") as held:
+        put_json(place, {**kept(place), "owner": "another", "beat": 0})
+        assert held.is_lost.wait(10)
+        with leased(to, "stats"):  # no heartbeat
+            assert kept(place)["job"] == "stats"
+    assert get_json(place) is None

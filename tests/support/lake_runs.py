@@ -42,7 +42,7 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def export(
-    to: Path, *paths: Path, format_: str = "parquet", topics: str = "", **options: Any
+    to: Path | str, *paths: Path, format_: str = "parquet", topics: str = "", **options: Any
 ) -> JobSummary:
     """One run of the job, as `kfmt pipeline export` starts it."""
     paths_of = tuple(map(str, paths))
