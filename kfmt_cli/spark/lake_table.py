@@ -51,6 +51,8 @@ Partition = tuple[Any, Any]
 class Live:
     """What a run found out about its inputs."""
 
+    needs_offsets: bool = True
+    """Whether the table has rows of inputs that are gone."""
     unread: set[str] = field(default_factory=set)
     """Paths of inputs that could not be read."""
     offsets: dict[Partition, list[tuple[int, int]]] = field(
@@ -63,7 +65,7 @@ class Live:
         if is_unread(result):
             self.unread.add(piece.path)
         first, last = result["offsets"]
-        if first is not None:
+        if first is not None and self.needs_offsets:
             self.offsets[_partition(result["input"])].append((first, last))
 
     def begin_in(self, result: Result) -> int | None:

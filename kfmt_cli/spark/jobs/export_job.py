@@ -116,8 +116,8 @@ def run_job(context: Context) -> JobSummary:
     target, request = _planned(context)
     ledger, tables = target.ledger, lake_in(context).all_tables(context.inputs())
     summary = JobSummary(dict.fromkeys(("segments", "bytes", *tables, "errors"), 0))
-    live = Live()
     results = run(context.spark, request, ledger, context.advance)
+    live = Live(bool(ledger.stale))
     place, schema = f"{context.to}/findings/part-0", rows_table("findings")
     with table_file(place, schema, context.format) as table:
         findings = JobFindings(table)
