@@ -11,7 +11,8 @@ from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import encode
 from kfmt_cli.core.native.table import BoolArray
 
-MOST_MILLISECONDS = (1 << 63) // 1000 - 1
+# The years 1 to 9999, which readers of tables can show.
+LEAST_MILLISECONDS, MOST_MILLISECONDS = -62_135_596_800_000, 253_402_300_799_999
 TIME = pa.timestamp("us", "UTC")
 HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 
@@ -29,8 +30,9 @@ def ints(values: IntArray, given: BoolArray | None = None) -> pa.Array:
 
 
 def times(milliseconds: IntArray, given: BoolArray | None = None) -> pa.Array:
-    """Timestamps; null for -1 and for times outside the range of microseconds."""
-    held = (milliseconds != -1) & (np.abs(milliseconds) <= MOST_MILLISECONDS)
+    """Timestamps; null for -1 and for times outside the years 1 to 9999."""
+    held = (milliseconds >= LEAST_MILLISECONDS) & (milliseconds <= MOST_MILLISECONDS)
+    held &= milliseconds != -1
     if given is not None:
         held = held & given
     micros = np.where(held, milliseconds, 0) * 1000

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kfmt_cli.arrow.arrays import MOST_MILLISECONDS
+from kfmt_cli.arrow.arrays import LEAST_MILLISECONDS, MOST_MILLISECONDS
 from kfmt_cli.arrow.inputs import input_of, packed, reader_of
 from kfmt_cli.checks.log.packs import look_inside, read_pack
 from kfmt_cli.checks.log.verifier import Stretch
@@ -76,7 +76,7 @@ class FileSummary:
 
 def micros(milliseconds: int | None) -> int | None:
     """A time in Arrow's unit; None for times outside the range of microseconds."""
-    if milliseconds is None or abs(milliseconds) > MOST_MILLISECONDS:
+    if milliseconds is None or not LEAST_MILLISECONDS <= milliseconds <= MOST_MILLISECONDS:
         return None
     return milliseconds * 1000
 

@@ -25,6 +25,13 @@ _PLACE = (
 _TOPIC_ID = Column(
     "topic_id", ColumnKind.TEXT, "From partition.metadata, or from a tiered segment's manifest."
 )
+_TIMESTAMP_MS = Column(
+    "timestamp_ms",
+    doc="The timestamp in milliseconds, also where `timestamp` cannot hold it.",
+    source="timestamp",
+    given="has_timestamp",
+    none=-1,
+)
 _NAMES_OF_RECORDS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
 _NAMES_OF_BATCHES = ("producer_id", "producer_epoch")
 
@@ -56,6 +63,7 @@ RECORDS = RowType(
         DECODED_RECORD["batch_position"],
         *map(_decoded, ("decoded_key", "decoded_value")),
         _TOPIC_ID,
+        _TIMESTAMP_MS,
     ),
 )
 SNAPSHOT_RECORDS = replace(

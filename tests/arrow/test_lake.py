@@ -344,3 +344,19 @@ def test_an_input_that_cannot_be_read_is_exit_code_3(
     assert f"kfmt: in/orders-0/{480:020}.log: ".encode() in err
     assert str(tmp_path).encode() not in err
     assert b"0 of these damaged, 1 not read" in out
+
+
+def test_times_that_no_calendar_has_are_null_beside_their_number(tmp_path: Path) -> None:
+    """Year 0, year 10000, and nanoseconds as if they were milliseconds."""
+    numbers = [-62_167_219_200_000, 253_402_300_800_000, 1_700_000_000_000_000_000, 0]
+    rows = [
+        {"type": "record", "offset": offset, "timestamp": number, "key": None, "value": "v"}
+        for offset, number in enumerate(numbers)
+    ]
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    made = kfmt("build", "-", tmp_path / "in/odd-0", stdin=lines.encode())
+    assert made.code == 0, made.err
+    (file,) = run(tmp_path / "in", tmp_path / "out")
+    table = pq.ParquetFile(file).read(["timestamp", "timestamp_ms"])
+    assert table["timestamp_ms"].to_pylist() == numbers
+    assert [time is None for time in table["timestamp"].to_pylist()] == [True, True, True, False]
