@@ -5,8 +5,9 @@
     for finding in kfmt_cli.verify("/var/lib/kafka/orders-0"):
         print(finding.file, finding.code.name, finding.message)
 
-`read_batches`, `read_records`, `read_file` and `verify` read for programs; `check`, `stat`, `find`,
-`txn`, `diff`, `retention`, `compaction` and `state` answer as the commands do (docs/python.md).
+`read_batches`, `read_records`, `read_file` and `verify` read for programs, `scan` and `dataset` for
+Polars and DuckDB; `check`, `stat`, `find`, `txn`, `diff`, `retention`, `compaction` and `state`
+answer as the commands do (docs/python.md).
 They are imported when they are first asked for.
 """
 
@@ -15,16 +16,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-_READING = frozenset({"read_batches", "read_file", "read_records", "verify"})
+_MODULES = dict.fromkeys(("read_batches", "read_file", "read_records", "verify"), "read")
+_MODULES |= {"dataset": "scanning", "scan": "scanning"}
 __all__ = [
     "check",
     "compaction",
+    "dataset",
     "diff",
     "find",
     "read_batches",
     "read_file",
     "read_records",
     "retention",
+    "scan",
     "stat",
     "state",
     "txn",
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
         txn,
     )
     from kfmt_cli.commands.read import read_batches, read_file, read_records, verify
+    from kfmt_cli.commands.scanning import dataset, scan
 
 
 def __getattr__(name: str) -> object:
@@ -50,6 +55,6 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = import_module(f"kfmt_cli.commands.{'read' if name in _READING else 'ask'}")
+    module = import_module(f"kfmt_cli.commands.{_MODULES.get(name, 'ask')}")
     found: object = getattr(module, name)
     return found

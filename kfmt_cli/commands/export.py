@@ -153,7 +153,7 @@ class Export:
         if self.dry_run:
             self._tell_plan()
             return
-        with marked(Path(self.to), self.lake.tables) if self._is_fresh else nullcontext():
+        with marked(Path(self.to), LAKE_TABLES) if self._is_fresh else nullcontext():
             yield from self._events(advance)
             self._manifest.write(self.to)
 

@@ -23,8 +23,10 @@ SMALL = [log for log in every_log() if 0 < log.stat().st_size < 100_000]
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda item: item.split("\n")[-2][:30])
 def test_the_examples_of_the_docs_run(example: str) -> None:
-    if "arrow" in example:
-        pytest.importorskip("pyarrow")
+    for word, module in (("arrow", "pyarrow"), ("polars", "polars"), ("duckdb", "duckdb")):
+        if word in example:
+            pytest.importorskip(module)
+            pytest.importorskip("pyarrow")
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", example], cwd=ROOT, capture_output=True, check=False
     )

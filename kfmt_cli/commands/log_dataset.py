@@ -1,0 +1,93 @@
+"""A pyarrow dataset over logs: DuckDB passes it columns and a filter.
+
+DuckDB takes only real datasets, so this is one, without files. Its scanners are its own: those of
+Arrow read ahead in threads, which would still call Python after a query with a limit ended.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pyarrow as pa
+from pyarrow import dataset as ds
+
+if TYPE_CHECKING:
+    from kfmt_cli.commands.scanning import Scan
+
+
+@dataclass(frozen=True, slots=True)
+class LogScanner:
+    """Some columns of the rows that pass a filter, as Arrow's Scanner gives them."""
+
+    _wanted: Scan
+    _schema: pa.Schema
+    """All columns."""
+    _names: Sequence[str]
+    _condition: Any
+    """An expression, or None."""
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """The columns of the result."""
+        return pa.schema([self._schema.field(name) for name in self._names])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, read on demand."""
+        # The text of a filter contains the names of all columns that it needs.
+        words = set(re.findall(r"\w+", str(self._condition))) | set(self._names)
+        needed = [name for name in self._schema.names if name in words]
+        for part in self._wanted.parts(needed or self._schema.names[:1]):
+            table = pa.Table.from_batches([part])
+            if self._condition is not None:
+                table = table.filter(self._condition)
+            yield from table.select(self._names).to_batches()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream."""
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
+
+    def to_table(self) -> pa.Table:
+        """All rows."""
+        return self.to_reader().read_all()
+
+    def head(self, num_rows: int) -> pa.Table:
+        """The first rows; reads no more than these need."""
+        found: list[pa.RecordBatch] = []
+        for part in self.to_batches():
+            found.append(part)
+            if sum(map(len, found)) >= num_rows:
+                break
+        return pa.Table.from_batches(found, self.projected_schema).slice(0, num_rows)
+
+    def count_rows(self) -> int:
+        """The number of rows."""
+        return sum(map(len, self.to_batches()))
+
+
+class LogDataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no types
+    """The rows of a scan; each scanner reads the logs again."""
+
+    def __init__(self, wanted: Scan) -> None:
+        super().__init__(wanted.schema.empty_table())
+        self._wanted = wanted
+
+    def scanner(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,  # noqa: A002 (pyarrow's name)
+        **_: Any,
+    ) -> LogScanner:
+        """A scanner of some columns, all by default, of the rows that pass a filter.
+
+        Arrow's other options, such as the size of a batch, have no effect.
+        """
+        names = self.schema.names if columns is None else tuple(columns)
+        return LogScanner(self._wanted, self.schema, names, filter)
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError("a dataset of logs has no files; use to_table, or a query")
+
+    get_fragments = filter = join = join_asof = replace_schema = sort_by = take = _refuse
