@@ -28,13 +28,13 @@ def test_a_store_that_fails_is_not_waited_for_with_each_object(clock: list[float
     asked = []
 
     def ask(path: str, answer: bool = False) -> str:
-        def it() -> str:
+        def failing() -> str:
             asked.append(path)
             if not answer:
                 raise OSError("HTTP status 503")
             return path
 
-        return insist(it, path)
+        return insist(failing, path)
 
     for number in range(7):
         with pytest.raises(InputError, match="HTTP status 503"):
