@@ -14,7 +14,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.source import Source
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.matching import Match
+from kfmt_cli.log.matching import Match, expression
 from kfmt_cli.log.select import Selection
 
 TEXT, REGEX, HEX = "text", "regex", "hex"
@@ -38,9 +38,9 @@ class SoughtText:
         """The pattern to search the bytes for; raises UsageError."""
         try:
             if self.kind == REGEX:
-                return re.compile(os.fsencode(self.words), re.DOTALL)
+                return expression(self.words)
             return re.compile(re.escape(self.literal or b""), re.DOTALL)
-        except re.error as error:
+        except ValueError as error:
             raise UsageError(f"{self.words!r} is not a regular expression: {error}") from None
 
     @property

@@ -163,13 +163,23 @@ def match_of(
     )
 
 
+def expression(text: str) -> re.Pattern[bytes]:
+    """A regular expression for bytes; raises ValueError."""
+    try:
+        return re.compile(os.fsencode(text), re.DOTALL)
+    except (re.error, OverflowError) as error:
+        raise ValueError(str(error)) from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
 def pattern_of(option: str, text: str) -> Pattern:
     """Parse a pattern: text, a regular expression after ~, or a value after the name of its
     encoding and a colon. Raises UsageError."""
     if text.startswith("~"):
         try:
-            return re.compile(os.fsencode(text[1:]), re.DOTALL)
-        except re.error as error:
+            return expression(text[1:])
+        except ValueError as error:
             raise UsageError(f"{option} {text!r}: not a regular expression: {error}") from None
     encoding, colon, value = text.partition(":")
     if not colon or encoding not in ENCODINGS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -97,7 +98,7 @@ def writer(form: str, null: bytes) -> Write:
             parts.append(_ESCAPES[following])
             at += 2
         else:
-            parts.append(char.encode())
+            parts.append(os.fsencode(char))
             at += 1
     return _joined(_merged(parts))
 

@@ -6,10 +6,11 @@ Source: `org.apache.kafka.connect.storage.KafkaConfigBackingStore`, `KafkaStatus
 
 from __future__ import annotations
 
-import json
+import re
 from typing import Any
 
 from kfmt_cli.topics.keyed_json import JsonDecoder, Said, json_payload
+from kfmt_cli.topics.payloads import read_json
 
 # Key prefixes, in the order in which workers check them, the name of the record, and the rest of
 # the key.
@@ -27,6 +28,7 @@ _STATUS = (
     ("status-task-", "TaskStatus", "task"),
     ("status-topic-", "TopicStatus", "topic"),
 )
+_NUMBER = re.compile(r"[0-9]{1,10}")
 SESSION_KEY = "session-key"
 OF_TOPIC = ":connector-"  # between a topic and the connector that uses it
 
@@ -36,7 +38,7 @@ def _text(key: bytes) -> str | None:
     try:
         text = key.decode()
         if text.startswith('"') and text.endswith('"'):
-            plain = json.loads(text)
+            plain = read_json(key)
             return plain if isinstance(plain, str) else None
     except ValueError:
         return None
@@ -52,7 +54,7 @@ def _said(key: bytes, fronts: tuple[tuple[str, str, str], ...]) -> Said | None:
         data: dict[str, Any] = {part: rest}
         if part == "task":
             connector, _, number = rest.rpartition("-")
-            if not connector or not (number.isascii() and number.isdigit()):
+            if not connector or not _NUMBER.fullmatch(number):
                 return None
             data = {"connector": connector, "task": int(number)}
         elif part == "topic":

@@ -7,6 +7,7 @@ schemas are in `schemas.py`. The function raises ValueError for bytes that are n
 from __future__ import annotations
 
 import json
+import math
 import re
 import struct
 import uuid
@@ -102,10 +103,30 @@ def _uuid(data: bytes) -> str:
 
 
 def read_json(data: bytes) -> Any:
-    """A JSON value; raises ValueError, also if it is nested too deeply."""
+    """A JSON value; raises ValueError, also if it is nested too deeply.
+
+    Half a surrogate pair, which is no text, is shown as its escape.
+    """
     if data.count(b"[") + data.count(b"{") > MOST_DEPTH and _depth(data) > MOST_DEPTH:
         raise ValueError(f"it is nested more than {MOST_DEPTH} levels deep")
-    return json.loads(data.decode(), parse_constant=_no_constant)
+    value = json.loads(data.decode(), parse_constant=_no_constant, parse_float=_float)
+    return _as_text(value) if _SURROGATE.search(data) else value
+
+
+def _as_text(value: Any) -> Any:
+    """The same value with text that can be encoded."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_as_text(name): _as_text(item) for name, item in value.items()}
+    return [_as_text(item) for item in value] if isinstance(value, list) else value
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:20]} is out of range")
+    return number
 
 
 def _depth(data: bytes) -> int:
@@ -124,6 +145,7 @@ def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is not valid JSON")
 
 
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SCHEMAS = "kfmt_cli.topics.schemas"
 FORMATS = {
     payload.name: payload

@@ -18,6 +18,7 @@ from kfmt_cli.topics import decoder_for
 from kfmt_cli.topics.decoder import Decoded, Decoder
 
 ABORT, COMMIT = CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")
+MOST = 1 << 63
 Data = dict[str, Any]
 Row = tuple[str | int | None, ...]
 # The rows of each type, by their key columns.
@@ -84,7 +85,11 @@ def _cell(kind: ColumnKind, value: Any) -> str | int | None:
         return None
     if kind is ColumnKind.JSON:
         return json_text(plain_value(value))
-    return str(value) if kind is ColumnKind.TEXT else int(value)
+    if kind is ColumnKind.TEXT:
+        return json_text(plain_value(value)) if isinstance(value, dict | list) else str(value)
+    # A number of a record is text until proven.
+    is_number = isinstance(value, int) and -MOST <= value < MOST
+    return int(value) if is_number else None
 
 
 def _order(item: tuple[Row, Row]) -> list[tuple[int, int, str]]:

@@ -21,9 +21,11 @@ def open_payload(
     key_place, value_place = bytes_of(key), bytes_of(value)
     key_bytes = None if key_place is None else data[key_place[0] : key_place[1]]
     if control:
+        type_ = None
         if key_place is not None:
-            _put(key, tree(CONTROL_RECORD_KEY, data, *key_place))
-        type_ = key.children[-1].child("type").value if key_place and key.is_whole else None
+            inner = tree(CONTROL_RECORD_KEY, data, *key_place)
+            _put(key, inner)
+            type_ = inner.child("type").value if inner.is_whole else None
         if value_place is not None:
             _control_value(value, type_, data, *value_place)
         return
