@@ -37,6 +37,11 @@ from kfmt_cli.cli.options import (
     shell_complete=completion.topics,
     help="Name of the internal topic, if the directory is named differently.",
 )
+@click.option(
+    "--show-values",
+    is_flag=True,
+    help="Show the values of all connector settings, which may be secrets.",
+)
 @common(wide, output_format, color, strict, max_findings, max_decompressed)
 def state(
     paths: tuple[str, ...],
@@ -45,6 +50,7 @@ def state(
     group: str | None,
     topic: str | None,
     of_topic: str | None,
+    show_values: bool,
     common: Common,
 ) -> int:
     """Show the current state held in internal topics: consumer groups and committed offsets,
@@ -53,7 +59,8 @@ def state(
 
     Records are replayed the way a broker loads the topic: the last record per key wins, tombstones
     delete, and transactional records count once committed. For metadata, the newest snapshot is
-    loaded and the log is replayed on top. Secrets are hidden. PATH is a partition of an internal
+    loaded and the log is replayed on top. Secrets are hidden, as are all values of connector
+    settings not known to be harmless. PATH is a partition of an internal
     topic, or a log directory that contains some. Group lag is shown if the consumed partitions are
     in the same log directory.
 
@@ -70,6 +77,6 @@ def state(
     from kfmt_cli.commands.state import ShowState, Wanted
 
     run = common.run()
-    wanted = Wanted(at_offset, since_offset, group, topic, of_topic)
+    wanted = Wanted(at_offset, since_offset, group, topic, of_topic, show_values)
     ShowState(run, wanted, common.limit).paths(paths)
     return run.host.exit_code

@@ -60,6 +60,8 @@ class Wanted:
     """Only rows about this topic."""
     of_topic: str | None = None
     """The topic of the files, if their directory is not named after it."""
+    shows_values: bool = False
+    """Show the values of connectors' settings that may be secrets."""
 
     @property
     def is_about_one(self) -> bool:
@@ -149,6 +151,7 @@ class ShowState:
     def _state_at(self, partition: TopicPartition, at_offset: int | None, tell: bool) -> State:
         """The state of a partition after replaying the records up to an offset."""
         replay = replay_of(partition.topic)
+        replay.shows_values = self.wanted.shows_values
         findings = Findings(self.run.most_findings)
         start = 0
         for snapshot in partition.snapshots:

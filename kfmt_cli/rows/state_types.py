@@ -298,7 +298,7 @@ _STATE = _text("state", "RUNNING, PAUSED, STOPPED, FAILED, UNASSIGNED, RESTARTIN
 _WORKER = _text("worker_id", "Worker that reported it.")
 _GENERATION = _number("generation", "Generation of the workers' group.", minor=True)
 _TRACE = _text("trace", "Why it failed.")
-_CONFIG = _json("config", "The configuration; settings that may be secrets are null.")
+_CONFIG = _json("config", "The configuration; values not known to be harmless are `hidden`.")
 CONNECTOR = _type(
     "connector",
     "A configured connector.",

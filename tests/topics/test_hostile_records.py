@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import in_process
-from tests.support.samples import ORDERS, ROOT, environment, kfmt
+from tests.support.samples import ORDERS, environment, kfmt
+from tools.kafka import ROOT
 
 HUGE = 1 << 64
 ODD = ("x", [1], {"a": 1}, HUGE, -HUGE, 1.5, None, True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from kfmt_cli.broker.state.replay import Data, LatestOfKeys, ReadCommitted
-from kfmt_cli.broker.state.secrets import is_connector_secret
+from kfmt_cli.broker.state.secrets import shown_config
 from kfmt_cli.log.stream import Record
 from kfmt_cli.rows.state_types import (
     CONNECTOR,
@@ -119,6 +119,9 @@ class Configs(ReadCommitted):
         "TasksCommit": _commit,
     }
 
+    def _shown(self, config: Config) -> Config:
+        return config if self.shows_values else shown_config(config)
+
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         for name, config in self._connectors.items():
             count = self._counts.get(name)
@@ -128,20 +131,13 @@ class Configs(ReadCommitted):
                     "connector": name,
                     "target_state": self._targets.get(name),
                     "tasks": count,
-                    "config": _shown(config),
+                    "config": self._shown(config),
                 },
             )
             for task, of_task in sorted(self._tasks.get(name, {}).items()):
                 if task < (count or 0):
-                    row = {"connector": name, "task": task, "config": _shown(of_task)}
+                    row = {"connector": name, "task": task, "config": self._shown(of_task)}
                     yield CONNECTOR_TASK, row
-
-
-def _shown(config: Config) -> Config:
-    """A configuration with possible secrets hidden."""
-    return {
-        name: None if is_connector_secret(name) else setting for name, setting in config.items()
-    }
 
 
 class Status(LatestOfKeys):

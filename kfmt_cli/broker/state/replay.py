@@ -34,6 +34,8 @@ class Replay(ABC):
 
     topic: ClassVar[str]
     types: ClassVar[tuple[StateType, ...]]
+    shows_values = False
+    """Whether values of settings are shown that may be secrets."""
 
     def __init__(self) -> None:
         decoder = decoder_for(self.topic)
