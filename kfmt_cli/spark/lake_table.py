@@ -41,8 +41,8 @@ from kfmt_cli.spark.work import is_unread
 
 ALL = -1 << 63  # all rows, as all have higher offsets
 APPEND, SYNC, REPLACE = "append", "sync", "replace"
-_MADE = re.compile(r"-\d{12}-[0-9a-f]{12}(-\d+)?\.\w+$")
-_HASH = re.compile(r"-[0-9a-f]{12}(?=(-\d+)?\.\w+$)")
+# The name of an output: what it is of, where its first piece starts, a hash, a number.
+_MADE = re.compile(r"(?P<front>.*-\d{12})-[0-9a-f]{12}(?P<end>(-\d{1,11})?\.\w+)")
 Partition = tuple[Any, Any]
 """Topic id, or topic without one, and partition."""
 
@@ -232,7 +232,7 @@ class LakeTable:
             left[name]["offsets"] = [left[name]["offsets"][0], removed[name] - 1]
         outputs: list[Output] = []
         for output in _outputs(results):
-            named = _HASH.sub(f"-{which.hexdigest()}", output.name)
+            named = _MADE.sub(rf"\g<front>-{which.hexdigest()}\g<end>", output.name)
             place = self._place(output.name)
             folder = ledger.job.folder(ledger.to)
             made = carried(output, numbers, place, folder, named, self.format)
@@ -298,7 +298,7 @@ class LakeTable:
             with suppress(InputError):  # no such directory
                 for file in listing(f"{ledger.to}/{table}"):
                     name = file.path.rpartition("/")[2]
-                    if _MADE.search(name) and name not in known:
+                    if _MADE.fullmatch(name) and name not in known:
                         remove(file.path)
 
 

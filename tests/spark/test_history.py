@@ -323,3 +323,13 @@ def test_rows_before_a_truncation_stay_when_their_segment_is_deleted(
     kept = next(row for row in said["inputs"] if row["file"].endswith(f"{0:020}.log"))
     assert (kept["rows"]["records"], kept["last_offset"]) == (100, 99)
     assert sum(row["rows"] for row in said["outputs"]) == 1500
+
+
+@pytest.mark.parametrize("hash_", ["0123456789ab", "012345678901"])
+@pytest.mark.parametrize("end", [".parquet", "-1.parquet", "-12.jsonl"])
+def test_the_hash_of_a_name_is_found_even_if_it_looks_like_a_number(hash_: str, end: str) -> None:
+    name = f"records/by_topic=a-{0:012}/a-0-{0:020}-{7:012}-{hash_}{end}"
+    found = lake_table._MADE.fullmatch(name)
+    assert found is not None
+    assert found["front"] == f"records/by_topic=a-{0:012}/a-0-{0:020}-{7:012}"
+    assert found["end"] == end
