@@ -5,12 +5,14 @@ from __future__ import annotations
 import bz2
 import lzma
 import os
+import stat
 import tarfile
 import tempfile
 import time
 import zipfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
@@ -23,18 +25,23 @@ from kfmt_cli.errors import InputError
 _OTHERS: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open}
 PIECE = 1 << 20
 _ZEROS = bytes(PIECE)
+_ENCRYPTED = 1  # a bit of a file's flags
+_LONGEST = 4096  # bytes of the target of a link
+_LATEST = 1 << 33  # seconds
+_MOST_SPARSE = 1 << 33  # bytes of a file with holes, which take time to read
 
 Member = tuple[str, float, IO[bytes]]
 """The name of a file in an archive, its time in seconds, and its bytes."""
 
 
-def unpack(archive: str, to: str) -> None:
-    """Unpack an archive into a directory; raises InputError."""
+def unpack(archive: str, to: str) -> list[str]:
+    """Unpack an archive into a directory; the members that are left out, with reasons. Raises
+    InputError."""
+    found = _Contents()
     try:
-        links: dict[str, str] = {}
-        for name, at, content in _members(archive, links):
+        for name, at, content in _members(archive, found):
             _write(Path(to) / name, at, content)
-        _link(Path(to), links)
+        _link(Path(to), found.links)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError) as error:
         raise InputError(f"{printable(archive)}: truncated or corrupt archive: {error}") from error
     except (RuntimeError, NotImplementedError) as error:  # encrypted, or an unsupported method
@@ -43,6 +50,7 @@ def unpack(archive: str, to: str) -> None:
         words = f"cannot unpack into {tempfile.gettempdir()} (set TMPDIR to change it)"
         why = error.strerror or "its data is corrupt"
         raise InputError(f"{printable(archive)}: {words}: {why}") from error
+    return found.troubles
 
 
 def unpack_files(top: str, to: str) -> None:
@@ -72,36 +80,71 @@ def unpack_files(top: str, to: str) -> None:
             raise InputError(f"{printable(folder)}: {words}: {why}") from error
 
 
-def _members(archive: str, links: dict[str, str]) -> Iterator[Member]:
-    """The files of an archive, without those outside it and devices. links: receives the names and
-    targets of links."""
-    if archive.endswith(".zip"):
-        with file_at(archive) as file, zipfile.ZipFile(file) as packed:
-            for info in packed.infolist():
-                if not info.is_dir() and (name := _below(info.filename)):
-                    at = time.mktime((*info.date_time, 0, 0, -1))
-                    with packed.open(info) as content:
-                        yield name, at, content
-        return
-    suffix = ".gz" if archive.endswith(".tgz") else packed_suffix(archive)
-    other = next((opened for end, opened in _OTHERS.items() if archive.endswith(end)), None)
+@dataclass(slots=True)
+class _Contents:
+    """What an archive has besides files."""
+
+    links: dict[str, str] = field(default_factory=dict)
+    """Names and targets of links."""
+    troubles: list[str] = field(default_factory=list)
+    """Members that are left out, with reasons."""
+
+
+def _members(archive: str, found: _Contents) -> Iterator[Member]:
+    """The files of an archive, without devices, and without those outside it, which are named."""
     with file_at(archive) as file:
+        if archive.endswith(".zip"):
+            yield from _of_zip(file, printable(archive), found)
+            return
+        suffix = ".gz" if archive.endswith(".tgz") else packed_suffix(archive)
+        other = next((opened for end, opened in _OTHERS.items() if archive.endswith(end)), None)
         source: Any = file if other is None else other(file)
         if suffix:
             source = _Stream(reader(file, suffix, printable(archive)))
-        with tarfile.open(fileobj=source, mode="r|", tarinfo=_Header) as tar:
-            for member in tar:
-                name = _below(member.name)
-                if name and member.isreg():
-                    yield name, member.mtime, cast(IO[bytes], tar.extractfile(member))
-                elif name and (member.islnk() or member.issym()):
-                    links[name] = _below(
-                        member.linkname
-                        if member.islnk()
-                        else os.path.normpath(f"{name.rpartition('/')[0]}/{member.linkname}")
-                    )
+        yield from _of_tar(source, printable(archive), found)
         while source.read(PIECE):  # to verify the checksum at its end
             pass
+
+
+def _of_zip(file: Any, archive: str, found: _Contents) -> Iterator[Member]:
+    with zipfile.ZipFile(file) as packed:
+        for info in packed.infolist():
+            name = _named(info.filename, archive, found)
+            if info.is_dir() or not name:
+                continue
+            if info.flag_bits & _ENCRYPTED:
+                raise RuntimeError(f"{printable(name)} is encrypted")
+            with packed.open(info) as content:
+                if stat.S_ISLNK(info.external_attr >> 16):
+                    target = os.fsdecode(content.read(_LONGEST))
+                    found.links[name] = _target(name, target)
+                else:
+                    yield name, _zip_time(info), content
+
+
+def _of_tar(source: Any, archive: str, found: _Contents) -> Iterator[Member]:
+    with tarfile.open(fileobj=source, mode="r|", tarinfo=_Header) as tar:
+        for member in tar:
+            name = _named(member.name, archive, found)
+            if name and member.isreg():
+                if member.sparse and member.size > _MOST_SPARSE:
+                    words = f"sparse file of {member.size} bytes, left out"
+                    found.troubles.append(f"{archive}: {printable(name)}: {words}")
+                    continue
+                yield name, member.mtime, cast(IO[bytes], tar.extractfile(member))
+            elif name and member.islnk():
+                found.links[name] = _below(member.linkname)
+            elif name and member.issym():
+                found.links[name] = _target(name, member.linkname)
+
+
+def _named(name: str, archive: str, found: _Contents) -> str:
+    """The path of a member inside the archive; empty for one outside, which is named."""
+    below = _below(name)
+    if not below and PurePosixPath(name).name:
+        words = f"{archive}: {printable(name)}: points outside the archive, left out"
+        found.troubles.append(words)
+    return below
 
 
 class _Header(tarfile.TarInfo):
@@ -127,7 +170,20 @@ class _Stream:
 def _below(name: str) -> str:
     """A relative path inside the archive; empty for a name that points outside."""
     parts = [part for part in PurePosixPath(name).parts if part not in ("/", ".")]
-    return "" if ".." in parts else "/".join(parts)
+    return "" if ".." in parts or "\0" in name else "/".join(parts)
+
+
+def _target(name: str, link: str) -> str:
+    """The file that a symbolic link of an archive points to; empty outside the archive."""
+    return _below(os.path.normpath(f"{name.rpartition('/')[0]}/{link}"))
+
+
+def _zip_time(info: zipfile.ZipInfo) -> float:
+    """The time of a file; 0 for one that is none."""
+    try:
+        return time.mktime((*info.date_time, 0, 0, -1))
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 def _link(top: Path, links: dict[str, str]) -> None:
@@ -153,4 +209,6 @@ def _write(path: Path, at: float, content: IO[bytes]) -> None:
             else:
                 out.write(piece)
         out.truncate(out.tell())
+    # Any number may be in a header.
+    at = at if 0 <= at < _LATEST else 0.0
     os.utime(path, (at, at))

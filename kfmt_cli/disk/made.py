@@ -53,7 +53,7 @@ def made_of(path: str, key_file: str | None = None) -> str:
         from kfmt_cli.disk.archive import unpack
 
         UNPACKED[folder] = source
-        unpack(source, folder)
+        TROUBLES[folder] = unpack(source, folder)
         return made_of(folder + path[len(source) :], key_file)
     from kfmt_cli.disk.tiered import Bucket
     from kfmt_cli.disk.tiered_keys import PrivateKey
