@@ -179,7 +179,7 @@ def _target(name: str, link: str) -> str:
 
 
 def _zip_time(info: zipfile.ZipInfo) -> float:
-    """The time of a file; 0 for one that is none."""
+    """The time of a file; 0 if it is not valid."""
     try:
         return time.mktime((*info.date_time, 0, 0, -1))
     except (ValueError, OverflowError):
