@@ -11,6 +11,8 @@ import pytest
 pytest.importorskip("textual", reason="Textual is not installed: pip install 'kfmt-cli[browse]'")
 
 
+from textual.widgets import Input
+
 from kfmt_cli.browse.begin import settled
 from kfmt_cli.browse.help_page import help_lines
 from kfmt_cli.browse.screen.app import BrowserApp
@@ -280,3 +282,18 @@ def test_an_archive_and_tiered_storage_are_browsed(tmp_path: Path) -> None:
     assert "7 segments" in done.out
     done = kfmt("browse", SAMPLES / "kafka-3.9.1-tiered")
     assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize("key", ["/", "g"])
+def test_a_second_enter_before_a_window_has_closed(key: str) -> None:
+    async def work() -> None:
+        async with driven(TXN) as browser:
+            await browser.press(key)
+            line = browser.app.screen.query_one(Input)
+            line.value = "5"
+            await line.action_submit()
+            await line.action_submit()
+            await settled(browser.app, browser.pilot)
+            assert len(browser.app.screen_stack) == 1
+
+    run(work())

@@ -56,6 +56,8 @@ class LineDialog(ModalScreen[str | None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Accept the input, or show why it is invalid."""
         event.stop()
+        if not self.is_current:  # a second Enter, before the first has closed it
+            return
         wrong = self._wrong(event.value)
         if wrong:
             self.query_one(".wrong", Static).update(wrong)
@@ -141,6 +143,8 @@ class SearchDialog(ModalScreen[SoughtText | None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Search, or show why the input is invalid."""
         event.stop()
+        if not self.is_current:  # a second Enter, before the first has closed it
+            return
         kind, field = (self.query_one(f"#{name}", ChoiceLine).chosen for name in ("kind", "field"))
         sought = SoughtText(event.value, kind, field)
         try:
