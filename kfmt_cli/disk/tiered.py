@@ -23,12 +23,13 @@ from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.source import Source, file_at, open_source
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM
 from kfmt_cli.disk.tiered_keys import PrivateKey, Unlock
-from kfmt_cli.disk.tiered_manifest import Manifest, chunk_sizes, manifest_at
+from kfmt_cli.disk.tiered_manifest import Manifest, chunk_sizes, expanded, manifest_at
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import InputError
 
 LOG, INDEXES = ".log", ".indexes"
 EPOCHS = "leader-epoch-checkpoint"
+MOST_POSITION = 1 << 62  # bytes
 PIECE = 1 << 20
 
 
@@ -72,10 +73,10 @@ class StoredLog:
                 raise InputError(f"is {length - len(data)} bytes too short")
             data = _unlocked(self.manifest, data, self.unlock)
             if self.manifest.compression:
-                data = zstandard.ZstdDecompressor().decompress(data, max_output_size=plain)
+                data = expanded(data, plain)
             if len(data) != plain:
                 raise InputError(f"has {len(data)} bytes instead of {plain}")
-        except zstandard.ZstdError as error:
+        except (zstandard.ZstdError, ValueError) as error:
             raise InputError(self._words(number, f"does not decompress: {error}")) from error
         except InputError as error:
             raise InputError(self._words(number, str(error))) from error
@@ -274,6 +275,8 @@ def _indexes(manifest: Manifest, stem: Path, unlock: Unlock | None) -> dict[str,
     with file_at(str(stem.with_name(stem.name + INDEXES))) as stored:
         for name, place in named.items():
             if place is not None:
+                if not 0 <= place.position < MOST_POSITION:
+                    raise InputError(f"its manifest puts an index at byte {place.position}")
                 stored.seek(place.position)
                 found[name] = _unlocked(manifest, _exactly(stored, place.size), unlock)
     return found
@@ -295,7 +298,11 @@ def _both_epochs(ours: bytes, theirs: bytes) -> bytes:
 def _unlocked(manifest: Manifest, data: bytes, unlock: Unlock | None) -> bytes:
     if unlock is None or manifest.encryption is None:
         return data
-    return unlock(data, base64.b64decode(manifest.encryption.aad))
+    try:
+        aad = base64.b64decode(manifest.encryption.aad)
+    except ValueError as error:
+        raise InputError(f"its manifest is malformed: aad: {error}") from error
+    return unlock(data, aad)
 
 
 def _exactly(stored: IO[bytes], size: int) -> bytes:

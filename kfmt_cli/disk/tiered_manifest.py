@@ -14,6 +14,7 @@ import zstandard
 from kfmt_cli.core.source import Source
 from kfmt_cli.errors import InputError
 
+MOST_TOPIC = 249  # characters
 MOST_MANIFEST = 16 << 20
 MOST_CHUNK = 1 << 30
 MOST_CHUNKS = 1 << 20
@@ -49,7 +50,7 @@ class VariableChunks(_Struct, tag="variable", tag_field="type"):
     def sizes(self, number: int) -> list[int]:
         """The stored size of each chunk in bytes; raises ValueError, struct.error or ZstdError."""
         packed = base64.b64decode(self.transformed_chunks, validate=True)
-        data = zstandard.ZstdDecompressor().decompress(packed, max_output_size=MOST_MANIFEST)
+        data = expanded(packed, MOST_MANIFEST)
         (count,) = struct.unpack_from(">i", data)
         if count != number:
             raise ValueError(f"it lists {count} chunk sizes, but {number} are needed")
@@ -61,6 +62,14 @@ class VariableChunks(_Struct, tag="variable", tag_field="type"):
         more = (data[9 + width * i : 9 + width * (i + 1)] for i in range(count - 1))
         last = struct.unpack_from(">i", data, len(data) - 4)[0]
         return [*(base + int.from_bytes(part, "big") for part in more), last]
+
+
+def expanded(data: bytes, most: int) -> bytes:
+    """The bytes of a zstd frame, at most `most`; raises ValueError, ZstdError."""
+    stated = zstandard.frame_content_size(data)
+    if stated > most:
+        raise ValueError(f"it states {stated} bytes, more than {most}")
+    return zstandard.ZstdDecompressor().decompress(data, max_output_size=most)
 
 
 class IndexPlace(_Struct):
@@ -136,11 +145,13 @@ def manifest_at(source: Source) -> Manifest:
         manifest = msgspec.json.decode(data, type=Manifest)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InputError(f"its manifest is malformed: {error}") from error
+    except RecursionError:
+        raise InputError("its manifest is malformed: nested too deeply") from None
     if manifest.version != "1":
         raise InputError(f"its manifest has version {manifest.version!r}; kfmt supports 1")
     place = manifest.remote_log_segment_metadata.remote_log_segment_id.topic_id_partition
     topic = place.topic_partition.topic
-    if "/" in topic or topic in ("", ".", ".."):
+    if topic in ("", ".", "..") or {"/", "\0"} & set(topic) or len(topic) > MOST_TOPIC:
         raise InputError(f"its manifest belongs to topic {topic!r}")
     return manifest
 

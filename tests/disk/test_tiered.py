@@ -6,6 +6,7 @@ The key was made for these files alone.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -138,9 +140,47 @@ def _flip(path: Path) -> None:
     path.write_bytes(bytes(data))
 
 
+def _told(*names: str, value: object) -> Any:
+    """A change: a member of the manifest has another value."""
+
+    def change(stem: Path) -> None:
+        path = stem.with_suffix(".rsm-manifest")
+        manifest = json.loads(path.read_text())
+        at = manifest
+        for name in names[:-1]:
+            at = at[name]
+        at[names[-1]] = value
+        path.write_text(json.dumps(manifest))
+
+    return change
+
+
+def _huge(text: bytes = b"\0" * 20) -> bytes:
+    """A zstd frame that states 2^50 bytes."""
+    frame = zstandard.ZstdCompressor(write_content_size=False).compress(text)
+    return frame[:4] + bytes([0xE0]) + (1 << 50).to_bytes(8, "little") + frame[6:]
+
+
+def _deep(stem: Path) -> None:
+    path = stem.with_suffix(".rsm-manifest")
+    path.write_text(path.read_text()[:-1] + ',"odd":' + "[" * 100_000 + "]" * 100_000 + "}")
+
+
+PLACE = ("remoteLogSegmentMetadata", "remoteLogSegmentId", "topicIdPartition", "topicPartition")
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
+        (_told(*PLACE, "topic", value="a\0b"), "belongs to topic"),
+        (_told(*PLACE, "topic", value="a" * 300), "belongs to topic"),
+        (_told("segmentIndexes", "offset", "position", value=1 << 64), "index at byte"),
+        (_told("segmentIndexes", "offset", "position", value=(1 << 63) - 1), "index at byte"),
+        (
+            _told("chunkIndex", "transformedChunks", value=base64.b64encode(_huge()).decode()),
+            f"it states {1 << 50} bytes",
+        ),
+        (_deep, "is malformed"),
         (lambda stem: stem.with_suffix(".log").unlink(), ".log: No such file or directory"),
         (lambda stem: stem.with_suffix(".indexes").unlink(), ".indexes: No such file"),
         (lambda stem: stem.with_suffix(".rsm-manifest").unlink(), "no manifest, skipped"),
@@ -159,6 +199,16 @@ def test_what_is_wrong_with_a_bucket_is_named(change: Any, words: str, buckets: 
     assert f"tiered/{TXN}/{FIRST}" in done.err
     read = {row.get("file") for row in done.rows}
     assert f"zstd/tiered/txn-0/{357:020}.log" in read
+
+
+@pytest.mark.parametrize("aad", ["é", "not base64!"])
+def test_additional_data_that_is_not_base64(aad: str, buckets: Path) -> None:
+    pytest.importorskip("cryptography")
+    (path,) = (buckets / "encrypted").rglob(f"{FIRST}.rsm-manifest")
+    _told("encryption", "aad", value=aad)(path.with_suffix(".x"))
+    done = ran("verify-crc", "encrypted", "--rsm-private-key", str(KEY), cwd=buckets)
+    assert done.code == 3
+    assert FIRST in done.err
 
 
 def test_a_second_copy_of_a_segment_is_left_out(buckets: Path) -> None:
