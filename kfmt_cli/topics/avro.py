@@ -1,8 +1,9 @@
 """Avro payloads: a bounds check, then decoding by fastavro.
 
 The library trusts its input: a value nested in itself ends the process, and five bytes can declare
-items without end. Values of a schema that allows either are therefore walked first, as the Avro
-specification defines them, and refused beyond the limits.
+items without end; a few records that name each other twice are made of 2^40 empty values. Values of
+a schema that allows any of these are therefore walked first, as the Avro specification defines
+them, and refused beyond the limits.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from io import BytesIO
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from kfmt_cli.errors import UsageError
 
 MOST_DEPTH = 100
 FREE_ITEMS = 1 << 16  # items that take no bytes; any other takes at least one
+STEPS = 8  # values for each item, as records and unions are values, too
 _FIXED = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _VARINTS = frozenset({"int", "long", "enum"})
 _SIZED = frozenset({"bytes", "string"})
@@ -48,12 +51,12 @@ def reader_of(name: str, text: str, references: Sequence[str] = ()) -> Callable[
         for reference in references:
             fastavro.parse_schema(json.loads(reference), named_schemas=names)
         parsed = fastavro.parse_schema(json.loads(text), named_schemas=names)
-        is_unbounded = _is_unbounded(parsed, names, frozenset())
+        is_large = _n_values(parsed, names, {}) > FREE_ITEMS
     except Exception as error:  # the library may raise anything
         raise UsageError(f"{name}: not an Avro schema: {_words(error)}") from error
 
     def read(data: bytes) -> Any:
-        if is_unbounded:
+        if is_large:
             _AvroBounds(names, data).check(parsed)
         stream = BytesIO(data)
         try:
@@ -73,21 +76,25 @@ def _words(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _is_unbounded(schema: Any, names: dict[str, Any], within: frozenset[str]) -> bool:
-    """Whether a value can have any number of items, or be nested in itself."""
+def _n_values(schema: Any, names: dict[str, Any], known: dict[str, float]) -> float:
+    """The most values that a value of a schema is made of; infinite with arrays, maps, and records
+    in themselves. known: the numbers of named schemas, infinite while one is counted."""
     if isinstance(schema, list):
-        return any(_is_unbounded(branch, names, within) for branch in schema)
+        return 1 + max((_n_values(branch, names, known) for branch in schema), default=0)
     if isinstance(schema, str):
-        if schema in within:
-            return True
-        return schema in names and _is_unbounded(names[schema], names, within)
+        if schema in names and schema not in known:
+            known[schema] = inf
+            known[schema] = _n_values(names[schema], names, known)
+        return known.get(schema, 1)
     kind = schema["type"]
     if kind in ("array", "map"):
-        return True
+        return inf
     if kind not in _RECORDS:
-        return not isinstance(kind, str) and _is_unbounded(kind, names, within)
-    inside = within | {schema["name"]}
-    return any(_is_unbounded(field["type"], names, inside) for field in schema["fields"])
+        return 1 if isinstance(kind, str) else _n_values(kind, names, known)
+    name = schema["name"]
+    known[name] = inf
+    known[name] = 1 + sum(_n_values(field["type"], names, known) for field in schema["fields"])
+    return known[name]
 
 
 class _AvroBounds:
@@ -98,6 +105,7 @@ class _AvroBounds:
         self._data = data
         self._at = 0
         self._items = len(data) + FREE_ITEMS
+        self._steps = STEPS * self._items
 
     def check(self, schema: Any) -> None:
         """Raise ValueError for a value that is truncated or beyond the limits."""
@@ -106,6 +114,9 @@ class _AvroBounds:
     def _value(self, schema: Any, depth: int) -> None:
         if depth > MOST_DEPTH:
             raise ValueError(f"is nested more than {MOST_DEPTH} levels deep")
+        self._steps -= 1
+        if self._steps < 0:
+            raise ValueError("is made of more values than its bytes can hold")
         if isinstance(schema, list):
             branch = self._long()
             if not 0 <= branch < len(schema):

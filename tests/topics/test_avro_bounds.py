@@ -1,0 +1,57 @@
+"""Schemas that are small and values that are not."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from kfmt_cli.topics.avro import reader_of
+
+pytest.importorskip("fastavro")
+
+
+def record(name: str, *types: Any) -> dict[str, Any]:
+    fields = [{"name": f"f{i}", "type": type_} for i, type_ in enumerate(types)]
+    return {"type": "record", "name": name, "fields": fields}
+
+
+def graph(depth: int, leaf: Any) -> Any:
+    """Records of which each has the next one twice."""
+    schema = record(f"r{depth}", leaf)
+    for number in reversed(range(depth)):
+        schema = record(f"r{number}", schema, f"r{number + 1}")
+    return schema
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (graph(40, "null"), b""),
+        ({"type": "array", "items": graph(24, "null")}, b"\x04\x00"),
+        ({"type": "map", "values": graph(30, "null")}, b"\x02\x00\x00"),
+        (["null", graph(60, "null")], b"\x02"),
+    ],
+)
+def test_a_value_of_too_many_values_is_refused(schema: Any, value: bytes) -> None:
+    begin = time.process_time()
+    with pytest.raises(ValueError, match="more values than its bytes can hold"):
+        reader_of("a", json.dumps(schema))(value)
+    assert time.process_time() - begin < 20
+
+
+def test_a_schema_that_is_shared_is_read() -> None:
+    read = reader_of("a", json.dumps(graph(6, "int")))
+    value = read(bytes(range(0, 128, 2)))
+    for _ in range(6):
+        value = value["f1"]
+    assert value == {"f0": 63}
+
+
+def test_records_in_themselves_end_at_the_limit_of_depth() -> None:
+    schema = record("r", ["null", "r"])
+    assert reader_of("a", json.dumps(schema))(b"\x02\x02\x00") == {"f0": {"f0": {"f0": None}}}
+    with pytest.raises(ValueError, match="nested more than"):
+        reader_of("a", json.dumps(schema))(b"\x02" * 1000 + b"\x00")
