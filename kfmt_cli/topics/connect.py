@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from kfmt_cli.topics.keyed_json import JsonDecoder, Said, json_payload
-from kfmt_cli.topics.payloads import read_json
+from kfmt_cli.topics.payloads import read_plain_json
 
 # Key prefixes, in the order in which workers check them, the name of the record, and the rest of
 # the key.
@@ -38,7 +38,7 @@ def _text(key: bytes) -> str | None:
     try:
         text = key.decode()
         if text.startswith('"') and text.endswith('"'):
-            plain = read_json(key)
+            plain = read_plain_json(key)
             return plain if isinstance(plain, str) else None
     except ValueError:
         return None

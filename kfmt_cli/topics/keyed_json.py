@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kfmt_cli.topics.decoder import Decoded, Decoder
-from kfmt_cli.topics.payloads import read_json
+from kfmt_cli.topics.payloads import read_plain_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Said:
 
 def json_payload(data: bytes) -> Any:
     """A JSON value, without the schema that some converters include; raises ValueError."""
-    value = read_json(data)
+    value = read_plain_json(data)
     if isinstance(value, dict) and value.keys() == {"schema", "payload"}:
         return value["payload"]
     return value

@@ -103,13 +103,15 @@ def _uuid(data: bytes) -> str:
 
 
 def read_json(data: bytes) -> Any:
-    """A JSON value; raises ValueError, also if it is nested too deeply.
-
-    Half a surrogate pair, which is no text, is shown as its escape.
-    """
+    """A JSON value; raises ValueError, also if it is nested too deeply."""
     if data.count(b"[") + data.count(b"{") > MOST_DEPTH and _depth(data) > MOST_DEPTH:
         raise ValueError(f"it is nested more than {MOST_DEPTH} levels deep")
-    value = json.loads(data.decode(), parse_constant=_no_constant, parse_float=_float)
+    return json.loads(data.decode(), parse_constant=_no_constant, parse_float=_float)
+
+
+def read_plain_json(data: bytes) -> Any:
+    """The same, with text that can be encoded: half a surrogate pair is its escape."""
+    value = read_json(data)
     return _as_text(value) if _SURROGATE.search(data) else value
 
 

@@ -7,7 +7,7 @@ type of its record.
 from __future__ import annotations
 
 from kfmt_cli.topics.keyed_json import JsonDecoder, Said
-from kfmt_cli.topics.payloads import read_json
+from kfmt_cli.topics.payloads import read_plain_json
 
 # The `keytype` of a key, and the registry's name for such records.
 _NAMES = {
@@ -23,7 +23,7 @@ _NAMES = {
 
 def _of_key(key: bytes) -> Said | None:
     try:
-        data = read_json(key)
+        data = read_plain_json(key)
     except ValueError:
         return None
     name = _NAMES.get(str(data.get("keytype"))) if isinstance(data, dict) else None
