@@ -92,7 +92,7 @@ class LineList(ScrollView, can_focus=True):
         self.resize_to(n_rows)
         self._strips.clear()
         if cursor == 0:
-            self.scroll_to(0, 0, animate=False)
+            self.scroll_to(0, 0, animate=False, immediate=True)
         else:
             self.see_cursor()
         self.refresh()
