@@ -91,12 +91,19 @@ public class Observer {
         for (JsonNode start : plan.get("starts")) {
             done.add(servers.submit(() -> observe(start)));
         }
-        for (Future<Map<String, Object>> it : done) {
-            out.write(JSON.writeValueAsBytes(it.get()));
-            out.write('\n');
+        int status = 0;
+        try {
+            for (Future<Map<String, Object>> it : done) {
+                out.write(JSON.writeValueAsBytes(it.get()));
+                out.write('\n');
+            }
+            out.flush();
+        } catch (Throwable failure) { // the threads of servers would keep the process alive
+            failure.printStackTrace();
+            status = 1;
         }
-        out.flush();
-        Runtime.getRuntime().halt(0);
+        System.err.flush();
+        Runtime.getRuntime().halt(status);
     }
 
     private static void halted(int status, String message) {
