@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO
 
 from kfmt_cli.arrow.file_formats import FILE_FORMATS
 from kfmt_cli.arrow.lake import Output
 from kfmt_cli.arrow.output import appearing
-from kfmt_cli.core.file_systems import file_system_at, one_line
-from kfmt_cli.core.urls import is_local, local
-from kfmt_cli.errors import InputError
+from kfmt_cli.core.source import file_at
 from kfmt_cli.rows.table_types import has_records
 
 
@@ -31,7 +26,7 @@ def carried(
     output: Output, pieces: Mapping[int, KeptPiece], place: str, to: str, named: str, format_: str
 ) -> Output | None:
     """Copy the rows of some pieces of a file; None if it has none of them. Raises InputError,
-    OutputError.
+    OSError, OutputError.
 
     pieces: by number, those to keep. place: the file. to, named: the directory and the name of the
     new one.
@@ -40,7 +35,7 @@ def carried(
     column = "offset" if has_records(output.table) else "last_offset"
     spans: list[tuple[int, int]] = []
     at = 0
-    with _opened(place) as source:
+    with file_at(place) as source:
         for piece, length, rows in output.spans:
             kept = KeptPiece(piece) if piece < 0 else pieces.get(piece)
             if kept is not None:
@@ -56,19 +51,3 @@ def carried(
             made_by.copy(source, out, spans)
             made.bytes = out.tell()
     return made
-
-
-@contextmanager
-def _opened(place: str) -> Iterator[BinaryIO]:
-    """A file of an export; raises InputError."""
-    source: Any
-    try:
-        if is_local(place):
-            source = Path(local(place)).open("rb")  # noqa: SIM115 (closed below)
-        else:
-            system, below = file_system_at(place)
-            source = system.open_input_file(below)
-    except Exception as error:  # fsspec's file systems raise many kinds
-        raise InputError(f"{place}: {one_line(error)}") from error
-    with source:
-        yield source

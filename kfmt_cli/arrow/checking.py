@@ -75,7 +75,7 @@ class FileSummary:
 
 
 def micros(milliseconds: int | None) -> int | None:
-    """A time in Arrow's unit; None for times outside the range of microseconds."""
+    """A time in Arrow's unit; None for times outside the years 1 to 9999."""
     if milliseconds is None or not LEAST_MILLISECONDS <= milliseconds <= MOST_MILLISECONDS:
         return None
     return milliseconds * 1000

@@ -89,14 +89,12 @@ class NoConditionsError(Exception):
 def put_if(url: str, data: bytes, tag: str | None) -> str | None:
     """Write an object only if it is still the one with this tag, or only if there is none; its new
     tag, None if another one is there. Raises NoConditionsError."""
+    store, name = _place(url)
+    if store is None:
+        raise NoConditionsError
     import obstore
     from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-    bucket, _, name = file_system_at(url)[1].partition("/")
-    kind = _kind(url)
-    store = _store(kind, url.removesuffix(name), bucket) if kind in _STORES else None
-    if store is None:
-        raise NoConditionsError
     try:
         done = obstore.put(store, name, data, mode="create" if tag is None else {"e_tag": tag})
     except (AlreadyExistsError, PreconditionError):
@@ -108,15 +106,25 @@ def put_if(url: str, data: bytes, tag: str | None) -> str | None:
 
 def tag_of(url: str) -> str | None:
     """The tag of an object; None if there is none or it cannot be asked for."""
+    store, name = _place(url)
+    if store is None:
+        return None
     import obstore
 
-    bucket, _, name = file_system_at(url)[1].partition("/")
-    kind = _kind(url)
-    store = _store(kind, url.removesuffix(name), bucket) if kind in _STORES else None
     try:
-        return None if store is None else obstore.head(store, name)["e_tag"]
+        return obstore.head(store, name)["e_tag"]
     except FileNotFoundError:
         return None
+
+
+def _place(url: str) -> tuple[S3Store | AzureStore | None, str]:
+    """The bucket of an object, None if obstore cannot be used for it, and the object's name."""
+    bucket, _, name = file_system_at(url)[1].partition("/")
+    kind = _kind(url)
+    try:
+        return _store(kind, url.removesuffix(name), bucket) if kind in _STORES else None, name
+    except ImportError:
+        return None, name
 
 
 @cache

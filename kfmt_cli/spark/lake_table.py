@@ -92,7 +92,6 @@ class LakeTable:
     format: str
     troubled: tuple[str, ...] = ()
     """The directories and files that could not be listed."""
-    before: Commit = field(default_factory=Commit)
     _topic_ids: dict[str, str | None] = field(default_factory=dict)
     """The topic ids of the inputs of this run of which the table has other rows, by path."""
     _kept: Counter[str] = field(default_factory=Counter)
@@ -103,9 +102,8 @@ class LakeTable:
     def open(self) -> None:
         """Read the state; finish the last commit if its run was killed."""
         ledger = self.ledger
-        self.before = newest(ledger.to)
-        ledger.state = frozenset(self.before.state)
-        ledger.run = self.before.number + 1
+        before = newest(ledger.to)
+        ledger.state, ledger.run = frozenset(before.state), before.number + 1
         if not ledger.is_dry:
             self._publish(ledger.state)
 

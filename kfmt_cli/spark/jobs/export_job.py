@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from hashlib import blake2b
 
 from kfmt_cli.arrow.checking import results_of
 from kfmt_cli.arrow.exporting import export_bundle
@@ -25,14 +24,14 @@ from kfmt_cli.spark.work import run
 MOST_TOLD = 10  # inputs that a dry run names
 
 
-def export(lake: Lake, salt: str) -> Work:
+def export(lake: Lake, run: int = 0) -> Work:
     """The work on a bundle of pieces; the first result lists all files written for the bundle.
 
-    salt: part of the names of all files, so that a later run writes others.
+    run: its number is in the names of all files, so that a later run writes others.
     """
 
     def work(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
-        done, ids = export_bundle(request, pieces, to, lake, salt), TopicIds()
+        done, ids = export_bundle(request, pieces, to, lake, str(run)), TopicIds()
         results: list[Result] = []
         for piece, made in zip(pieces, done.pieces(), strict=True):
             kept = results_of(made.findings, made.edges)
@@ -51,7 +50,7 @@ def lake_in(context: Context) -> Lake:
     return lake_of({**DEFAULTS, **context.options}, context.format)
 
 
-def job_of(context: Context, lake: Lake, salt: str = "") -> Job:
+def job_of(context: Context, lake: Lake) -> Job:
     """The export job for a request."""
     request = context.request
     asked, wanted = request.asked, request.asked.wanted
@@ -69,7 +68,7 @@ def job_of(context: Context, lake: Lake, salt: str = "") -> Job:
         "last": asked.last,
         "committed": asked.committed,
     }
-    return Job("export", export(lake, salt), options, bundling=lake.bundling)
+    return Job("export", export(lake), options, bundling=lake.bundling)
 
 
 def prepare(context: Context) -> LakeTable:
@@ -81,8 +80,7 @@ def prepare(context: Context) -> LakeTable:
     topics = context.request.topics
     target = LakeTable(ledger, mode, context.request.paths, topics, context.format)
     target.open()
-    salt = blake2b(str(ledger.run).encode(), digest_size=6).hexdigest()
-    ledger.job = job_of(context, lake, salt)
+    ledger.job = replace(ledger.job, work=export(lake, ledger.run))
     return target
 
 
