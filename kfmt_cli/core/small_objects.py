@@ -122,6 +122,8 @@ def _place(url: str) -> tuple[S3Store | AzureStore | None, str]:
     bucket, _, name = file_system_at(url)[1].partition("/")
     kind = _kind(url)
     try:
+        import obstore.exceptions  # noqa: F401 (needed by all that follows)
+
         return _store(kind, url.removesuffix(name), bucket) if kind in _STORES else None, name
     except ImportError:
         return None, name

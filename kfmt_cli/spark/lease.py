@@ -17,10 +17,10 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from kfmt_cli.arrow.output import as_json, get_json, put_json, remove
 from kfmt_cli.core.small_objects import NoConditionsError, put_if, tag_of
@@ -30,6 +30,7 @@ from kfmt_cli.render.style import safe
 
 BEAT = 10.0  # seconds between two heartbeats in a store
 DEAD_AFTER = 60.0  # seconds without a heartbeat
+MOST_LOCKS = 100  # owners that may end between the opening of the file and the lock
 SETTLED_AFTER = 1.0  # seconds, in a store without conditional writes
 
 
@@ -63,21 +64,41 @@ def leased(to: str, job: str) -> Iterator[Lease]:
 @contextmanager
 def _locked(to: str, place: str, mine: dict[str, Any]) -> Iterator[Lease]:
     path = Path(local(place))
+    new = [folder for folder in path.parents if not folder.exists()]
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        held = path.open("a+b")
+        held = _lock(path)
+    except BlockingIOError:
+        raise _taken(to, get_json(place) or {}) from None
     except OSError as error:
         raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
     with held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise _taken(to, get_json(place) or {}) from None
         held.truncate(0)
         held.write(as_json(mine))
         held.flush()
-        yield Lease()
-        held.truncate(0)
+        try:
+            yield Lease()
+        finally:  # a job that wrote nothing leaves nothing
+            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                for folder in new:
+                    folder.rmdir()
+
+
+def _lock(path: Path) -> BinaryIO:
+    """Open a file and lock it; raises BlockingIOError if another process has the lock, OSError."""
+    for _ in range(MOST_LOCKS):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):  # the owner before has just removed it
+            held = path.open("a+b")
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat(os.fstat(held.fileno()), path.stat()):
+                    return held
+            except OSError:
+                held.close()
+                raise
+            held.close()
+    raise BlockingIOError
 
 
 @contextmanager

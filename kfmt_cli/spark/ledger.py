@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import groupby
+from typing import Any
 
 from kfmt_cli.arrow.output import appearing, get_json, names_in, put_json, read_whole, remove
 from kfmt_cli.errors import UsageError
@@ -58,6 +59,8 @@ class Ledger:
     """Nothing is written or deleted."""
     stale: dict[str, list[str]] = field(default_factory=dict)
     """By file of the state: its results whose input has changed, is gone, or is not asked for."""
+    _is_new: bool = True
+    """The directory is not yet this job's."""
     _request: Request = field(default_factory=Request)
     _files: list[str] = field(default_factory=list)
     """The files with results."""
@@ -78,19 +81,22 @@ class Ledger:
     def _plan(self) -> str:
         return f"{self.to}/_kfmt/plan.jsonl"
 
+    @property
+    def _claim(self) -> str:
+        return f"{self.to}/_kfmt/job.json"
+
+    @property
+    def _mine(self) -> dict[str, Any]:
+        return {"version": VERSION, "job": self.job.name, "options": self.job.options}
+
     def open(self) -> None:
-        """Claim the directory for this job; raises UsageError if it belongs to another job."""
-        place = f"{self.to}/_kfmt/job.json"
-        known = get_json(place)
-        mine = {"version": VERSION, "job": self.job.name, "options": self.job.options}
-        if known is None:
-            if names_in(self.to) - {"_kfmt"}:
-                raise UsageError(f"{self.to}: not empty and not a kfmt pipeline directory")
-            if not self.is_dry:
-                put_json(place, mine)
-            return
-        if known != json.loads(json.dumps(mine)):
-            raise UsageError(f"{self.to}: {_contradiction(known, mine)}; choose another --to")
+        """Check that the directory is this job's or new; raises UsageError if it is not."""
+        known = get_json(self._claim)
+        if known is None and names_in(self.to) - {"_kfmt"}:
+            raise UsageError(f"{self.to}: not empty and not a kfmt pipeline directory")
+        if known is not None and known != json.loads(json.dumps(self._mine)):
+            raise UsageError(f"{self.to}: {_contradiction(known, self._mine)}; choose another --to")
+        self._is_new = known is None
 
     def plan(self, request: Request, files: Pieces) -> None:
         """Split the inputs; unchanged inputs keep their previous splits."""
@@ -114,9 +120,12 @@ class Ledger:
             yield path, cuts
 
     def _write(self) -> None:
-        """Write the plan."""
+        """Claim the directory, and write the plan."""
         if self.is_dry:
             return
+        if self._is_new:
+            put_json(self._claim, self._mine)
+            self._is_new = False
         with appearing(self._plan) as out:
             for path, pieces in groupby(self.pieces, key=lambda piece: piece.path):
                 parts = list(pieces)

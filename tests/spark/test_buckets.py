@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ pytest.importorskip("moto.server")
 pytest.importorskip("pyspark")
 
 from kfmt_cli.arrow.output import get_json, put_json  # noqa: E402
+from kfmt_cli.core import small_objects  # noqa: E402
 from kfmt_cli.core.file_systems import file_system_at  # noqa: E402
 from kfmt_cli.errors import UsageError  # noqa: E402
 from kfmt_cli.sharing.request import Request  # noqa: E402
@@ -111,6 +113,7 @@ def test_a_table_in_a_bucket_has_a_history(
     assert offsets() == list(range(240, 1500))
     with leased(to, "export"), pytest.raises(UsageError, match="in use by"), leased(to, "verify"):
         pass
+    small_objects._store.cache_clear()
     assert get_json(f"{to}/_kfmt/lease.json") is None
     with leased(to, "export"):
         assert kept(f"{to}/_kfmt/lease.json")["job"] == "export"
@@ -128,3 +131,17 @@ def test_a_lease_that_another_job_took_over_is_lost(
         with leased(to, "stats"):  # no heartbeat
             assert kept(place)["job"] == "stats"
     assert get_json(place) is None
+
+
+@pytest.mark.parametrize("missing", ["obstore.store", "obstore"])
+def test_a_lease_needs_no_conditional_writes(
+    missing: str, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.setattr(lease, "SETTLED_AFTER", 0.01)
+    small_objects._store.cache_clear()
+    to = bucket.file("table")
+    with leased(to, "export"), pytest.raises(UsageError, match="in use by"), leased(to, "verify"):
+        pass
+    small_objects._store.cache_clear()
+    assert get_json(f"{to}/_kfmt/lease.json") is None

@@ -196,8 +196,8 @@ def way_to_fail(piece):
         except FileExistsError:
             continue
 
-def failing(lake):
-    work = export(lake)
+def failing(lake, run=0):
+    work = export(lake, run)
 
     def fails(request, pieces, to):
         from kfmt_cli.arrow.lake import _OpenFile
@@ -242,7 +242,7 @@ def test_tasks_that_fail_after_some_rows(
     assert "No space left on device" in stopped.said(code=3)
     assert not (to / "_kfmt/manifest.json").exists()
     told = "".join(path.read_text() for path in stopped.results())
-    left = [path for path in to.glob("records/many-*") if path.name not in told]
+    left = [path for path in to.glob("**/records/many-*") if path.name not in told]
     assert left
     again = Export(spark_cluster, logs, to, script, tmp_path / "second", "none", split="3M")
     assert_each_offset_is_there_once(logs, again)
