@@ -129,13 +129,22 @@ def _place(url: str) -> tuple[S3Store | AzureStore | None, str]:
         return None, name
 
 
+def store_settings(url: str) -> dict[str, Any] | None:
+    """The settings that pyarrow found for a store, in the words of Rust's object_store; None if
+    those cannot say the same."""
+    kind = _kind(url)
+    if kind not in _STORES:
+        return None
+    system, _ = file_system_at(url)
+    _, (settings,) = system.__reduce__()
+    return _STORES[kind](system, settings)
+
+
 @cache
 def _store(kind: str, top: str, bucket: str) -> S3Store | AzureStore | None:
     """A bucket with pyarrow's settings, by the URL of its top; None if obstore cannot use the same
     credentials."""
-    system, _ = file_system_at(top)
-    _, (settings,) = system.__reduce__()
-    config = _STORES[kind](system, settings)
+    config = store_settings(top)
     if config is None:
         return None
     from obstore.store import AzureStore, S3Store

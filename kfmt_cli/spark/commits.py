@@ -30,9 +30,14 @@ class Commit:
 def newest(to: str) -> Commit:
     """The last commit of a table; number 0 if there is none. Raises InputError."""
     names = [name for name in names_in(f"{to}/_kfmt/commits") if name.endswith(".json")]
-    if not names:
+    return numbered(to, int(max(names).removesuffix(".json"))) if names else Commit()
+
+
+def numbered(to: str, number: int) -> Commit:
+    """A commit of a table; raises InputError."""
+    if not number:
         return Commit()
-    place = f"{to}/_kfmt/commits/{max(names)}"
+    place = f"{to}/_kfmt/commits/{_name(number)}"
     found = get_json(place)
     if found is None:
         raise InputError(f"{place}: not a commit; the table cannot be read without it")
@@ -43,8 +48,12 @@ def newest(to: str) -> Commit:
 def commit(to: str, made: Commit) -> None:
     """Make a commit; raises OutputError if there is one with its number."""
     folder = f"{to}/_kfmt/commits"
-    name = f"{made.number:010}.json"
+    name = _name(made.number)
     if name in names_in(folder):
         raise OutputError(f"{folder}/{name}: another job made this commit")
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     put_json(f"{folder}/{name}", {**asdict(made), "time": now})
+
+
+def _name(number: int) -> str:
+    return f"{number:010}.json"

@@ -37,6 +37,7 @@ from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.commits import Commit, commit, newest
 from kfmt_cli.spark.job import Result
 from kfmt_cli.spark.ledger import Ledger
+from kfmt_cli.spark.table_formats import TableTarget
 from kfmt_cli.spark.work import is_unread
 
 ALL = -1 << 63  # all rows, as all have higher offsets
@@ -90,6 +91,8 @@ class LakeTable:
     inputs: tuple[str, ...]
     topics: frozenset[str]
     format: str
+    target: TableTarget | None = None
+    """The tables of a table format that the files are committed to, too."""
     troubled: tuple[str, ...] = ()
     """The directories and files that could not be listed."""
     _topic_ids: dict[str, str | None] = field(default_factory=dict)
@@ -98,14 +101,16 @@ class LakeTable:
     """Rows, by table, of inputs that are gone or not part of this run."""
     _n_kept: int = 0
     """The number of these inputs."""
+    _commit: Commit = field(default_factory=Commit)
+    """The last one."""
 
     def open(self) -> None:
         """Read the state; finish the last commit if its run was killed."""
         ledger = self.ledger
-        before = newest(ledger.to)
-        ledger.state, ledger.run = frozenset(before.state), before.number + 1
+        self._commit = newest(ledger.to)
+        ledger.state, ledger.run = frozenset(self._commit.state), self._commit.number + 1
         if not ledger.is_dry:
-            self._publish(ledger.state)
+            self._publish()
 
     def plan(self, request: Request, files: Pieces) -> None:
         """Plan the run. files: with those that could not be listed."""
@@ -186,8 +191,9 @@ class LakeTable:
         state |= dict.fromkeys(made)
         topics = tuple(sorted(self.topics))
         if set(state) != ledger.state:
-            commit(ledger.to, Commit(ledger.run, self.mode, self.inputs, topics, tuple(state)))
-        self._publish(set(state))
+            self._commit = Commit(ledger.run, self.mode, self.inputs, topics, tuple(state))
+            commit(ledger.to, self._commit)
+        self._publish()
         self.write_manifest(state)
         self._sweep(set(state))
 
@@ -229,7 +235,7 @@ class LakeTable:
         for name in left.keys() & removed:
             left[name]["offsets"] = [left[name]["offsets"][0], removed[name] - 1]
         outputs: list[Output] = []
-        for output in _outputs(results):
+        for output in ledger.outputs(bundle):
             named = _MADE.sub(rf"\g<front>-{which.hexdigest()}\g<end>", output.name)
             place = self._place(output.name)
             folder = ledger.job.folder(ledger.to)
@@ -253,14 +259,20 @@ class LakeTable:
         is_staged = is_local(staged) and Path(local(staged)).exists()
         return staged if is_staged else f"{self.ledger.to}/{name}"
 
-    def _publish(self, state: Iterable[str]) -> None:
-        """Move the outputs of the state to where readers look for them."""
+    def _publish(self) -> None:
+        """Make the last commit visible to readers."""
+        self._move()
+        if self.target is not None:
+            self.target.bring_to(self.ledger, self._commit)
+
+    def _move(self) -> None:
+        """Move the outputs of the last commit to where readers look for them."""
         ledger = self.ledger
         staged = Path(local(ledger.job.folder(ledger.to)))
         if not is_local(ledger.to) or not staged.is_dir():
             return
-        for bundle in state:
-            for output in _outputs(ledger.results(bundle)):
+        for bundle in self._commit.state:
+            for output in ledger.outputs(bundle):
                 made = staged / output.name
                 if made.exists():
                     final = Path(local(ledger.to)) / output.name
@@ -271,11 +283,10 @@ class LakeTable:
         """Write the inputs and files of the table."""
         manifest = ExportManifest()
         for bundle in state:
-            results = self.ledger.results(bundle)
-            outputs = _outputs(results)
+            outputs = self.ledger.outputs(bundle)
             manifest.add_outputs(outputs)
             names = [output.name for output in outputs]
-            for result in results.values():
+            for result in self.ledger.results(bundle).values():
                 manifest.add_input(result["input"], result["rows"], result["offsets"], names)
         manifest.write(self.ledger.to)
 
@@ -285,24 +296,17 @@ class LakeTable:
         for name in names_in(ledger.done_folder) - state:
             remove(f"{ledger.done_folder}/{name}")
         known = {
-            output.name.rpartition("/")[2]
-            for bundle in state
-            for output in _outputs(ledger.results(bundle))
+            output.name.rpartition("/")[2] for bundle in state for output in ledger.outputs(bundle)
         }
         staged = ledger.job.folder(ledger.to)
         if staged != ledger.to:
             shutil.rmtree(local(staged), ignore_errors=True)
-        for table in LAKE_TABLES:
+        for table in LAKE_TABLES if self.target is None else ():
             with suppress(InputError):  # no such directory
                 for file in listing(f"{ledger.to}/{table}"):
                     name = file.path.rpartition("/")[2]
                     if _MADE.fullmatch(name) and name not in known:
                         remove(file.path)
-
-
-def _outputs(results: Mapping[str, Result]) -> list[Output]:
-    """The files of a bundle."""
-    return [Output(**known) for result in results.values() for known in result.get("files", ())]
 
 
 def _is_under(path: str, inputs: Iterable[str]) -> bool:

@@ -21,6 +21,7 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import Any
 
+from kfmt_cli.arrow.lake import Output
 from kfmt_cli.arrow.output import appearing, get_json, names_in, put_json, read_whole, remove
 from kfmt_cli.errors import UsageError
 from kfmt_cli.sharing.piece import Piece, cuts_of, name_of
@@ -178,6 +179,11 @@ class Ledger:
             except ValueError:
                 self._last = name, {}
         return self._last[1]
+
+    def outputs(self, name: str) -> list[Output]:
+        """The files that were written with the results in a file."""
+        results = self.results(name).values()
+        return [Output(**known) for result in results for known in result.get("files", ())]
 
     def take_away(self, name: str) -> None:
         """Delete a file of results, and the outputs written with them."""

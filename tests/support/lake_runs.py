@@ -24,6 +24,7 @@ from kfmt_cli.spark.request import request_of
 
 Row = tuple[str | None, int, int]
 """Topic id, partition and offset."""
+COLUMNS = ["topic_id", "partition", "offset"]
 
 
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,6 +80,34 @@ def found(to: Path) -> Counter[Row]:
     return _rows(sorted(to.glob("records/**/*.*")))
 
 
+def of_delta(to: Path, table: str = "records") -> Any:
+    """The rows that deltalake sees."""
+    from deltalake import DeltaTable
+
+    return DeltaTable(str(to / table)).to_pyarrow_table()
+
+
+def iceberg_table(to: Path, table: str = "records") -> Any:
+    """A table in the catalog of a directory."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    return SqlCatalog("kfmt", uri=f"sqlite:///{to}/_kfmt/iceberg.db").load_table(f"kfmt.{table}")
+
+
+def of_iceberg(to: Path, table: str = "records") -> Any:
+    """The rows that PyIceberg sees."""
+    return iceberg_table(to, table).scan().to_arrow()
+
+
+TABLE_READERS: dict[str, Callable[..., Any]] = {"delta": of_delta, "iceberg": of_iceberg}
+
+
+def committed(kind: str, to: Path) -> Counter[Row]:
+    """The rows of a table in a table format."""
+    rows = TABLE_READERS[kind](to).select(COLUMNS)
+    return Counter(zip(*(rows[name].to_pylist() for name in COLUMNS), strict=True))
+
+
 def _rows(paths: list[Path]) -> Counter[Row]:
     rows: Counter[Row] = Counter()
     for path in paths:
@@ -87,9 +116,8 @@ def _rows(paths: list[Path]) -> Counter[Row]:
 
 
 def _parquet(path: Path) -> list[Row]:
-    columns = ["topic_id", "partition", "offset"]
-    table = pq.ParquetFile(path).read(columns)
-    return list(zip(*(table[name].to_pylist() for name in columns), strict=True))
+    table = pq.ParquetFile(path).read(COLUMNS)
+    return list(zip(*(table[name].to_pylist() for name in COLUMNS), strict=True))
 
 
 def _json(path: Path) -> list[Row]:

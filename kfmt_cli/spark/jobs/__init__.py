@@ -63,6 +63,16 @@ _EXPORT = (
         default="append",
     ),
     JobOption(
+        "--table",
+        "Also commit the files to tables of this format, one per directory of --to.",
+        choices=("delta", "iceberg"),
+    ),
+    JobOption(
+        "--catalog",
+        "For --table iceberg: a catalog of PyIceberg's configuration and a namespace, as "
+        "CATALOG.NAMESPACE. A local --to has its own catalog by default.",
+    ),
+    JobOption(
         "--tables",
         "Tables to write.",
         choices=("records", "batches", "records,batches"),

@@ -11,6 +11,7 @@ from kfmt_cli.arrow.lake import DEFAULTS, Lake, lake_of
 from kfmt_cli.arrow.manifest import source_of
 from kfmt_cli.arrow.table_file import table_file
 from kfmt_cli.arrow.topic_ids import TopicIds
+from kfmt_cli.errors import UsageError
 from kfmt_cli.render.style import count, grouped
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
@@ -18,6 +19,7 @@ from kfmt_cli.spark.job import Job, Result, Work
 from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, rows_table
 from kfmt_cli.spark.lake_table import APPEND, LakeTable, Live
 from kfmt_cli.spark.ledger import Ledger
+from kfmt_cli.spark.table_formats import TableTarget
 from kfmt_cli.spark.wanted import in_folders
 from kfmt_cli.spark.work import run
 
@@ -61,6 +63,7 @@ def job_of(context: Context, lake: Lake) -> Job:
         "schema": lake.schema,
         "bundling": asdict(lake.bundling),
         "target": lake.target,
+        "table": asdict(target) if (target := target_of(context)) else None,
         "offsets": [wanted.first_offset, wanted.last_offset],
         "times": [wanted.first_time, wanted.last_time],
         "payloads": repr(request.payloads) if request.payloads else None,
@@ -71,14 +74,24 @@ def job_of(context: Context, lake: Lake) -> Job:
     return Job("export", export(lake), options, bundling=lake.bundling)
 
 
+def target_of(context: Context) -> TableTarget | None:
+    """The tables of a table format that the job writes to."""
+    named, catalog = context.options.get("table"), context.options.get("catalog") or ""
+    if catalog and not named:
+        raise UsageError("--catalog needs --table iceberg")
+    return TableTarget(named, catalog) if named else None
+
+
 def prepare(context: Context) -> LakeTable:
     """The table that the job writes to; raises UsageError if its rows are others."""
     lake = lake_in(context)
     mode = context.options.get("mode") or APPEND
     ledger = Ledger(context.to, job_of(context, lake), is_dry=context.is_dry)
     ledger.open()
-    topics = context.request.topics
-    target = LakeTable(ledger, mode, context.request.paths, topics, context.format)
+    request, tables = context.request, target_of(context)
+    if tables is not None:
+        tables.check(context.to, context.format)
+    target = LakeTable(ledger, mode, request.paths, request.topics, context.format, tables)
     target.open()
     ledger.job = replace(ledger.job, work=export(lake, ledger.run))
     return target
