@@ -128,6 +128,14 @@ class OffsetWindow:
         first = self.first or 0
         return header.magic == 1 and NEAR <= first <= header.base_offset < first + NEAR
 
+    def is_behind_set(self, header: Candidate, end: int) -> bool:
+        """Whether a message follows a compressed set that was cut short. end: where the set would
+        end. No message of a set has a higher offset than the set, nor ends outside it."""
+        if self.behind_set is None or header.magic > 1 or header.compressed:
+            return False
+        is_outside = header.position + header.size > end
+        return self.holds(header) and (is_outside or header.base_offset < self.behind_set + NEAR)
+
     def holds(self, header: Candidate) -> bool:
         """Whether a batch with this header is possible in the window."""
         loose = header.magic < 2 and not header.compressed

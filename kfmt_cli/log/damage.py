@@ -86,9 +86,9 @@ class Damage(BatchSearch):
         batch in a value does not, because a record ends with its headers.
         """
         for found in self.confirmed_from(header.position + 1, end):
-            if not self._belongs(found, window):
-                continue
             batch = self._header(found)
+            if not self._belongs(found, window) and not window.is_behind_set(batch, end):
+                continue
             after = self._header(found + batch.size)
             goes_on = header.magic == 2 and batch.base_offset == header.next_offset
             goes_on |= after.magic == 2 and after.base_offset == batch.next_offset
@@ -173,6 +173,8 @@ class Damage(BatchSearch):
         after_offset: the lowest offset that the next batch can have.
         """
         header = self._header(at)
+        if (overlapping := self._overlapping(at, after_offset)) is not None:
+            return self._verdicts.overlapping(header, overlapping)
         zeros = self._zeros(at)
         if not self._source.block(zeros, 1, 1):
             # Fewer zeros may be the start of a truncated batch: of its offset and length.
@@ -207,6 +209,17 @@ class Damage(BatchSearch):
         if cut and found is None and reason == MORE:
             return self._verdicts.truncated(header, end)
         return self._verdicts.garbage(header, end, found)
+
+    def _overlapping(self, at: int, after_offset: int | None) -> int | None:
+        """Where a batch begins whose first bytes are also the last of the batch before `at`, or
+        None. If that one was cut short by its last zeros, the zeros of this one's offset complete
+        it."""
+        least = max(at - OFFSET_SIZE + 1, 0)
+        before = self._source.block(least, at - least, at - least)
+        for start in range(at - 1, at - 1 - len(before) + len(before.rstrip(b"\0")), -1):
+            if self._header(start).could_hold(after_offset) and self.confirmed(start):
+                return start
+        return None
 
     def _by_checksum(self, header: Candidate, reason: int) -> Verdict | None:
         """The verdict, by checksum, on a batch with an impossible length or magic, or None."""

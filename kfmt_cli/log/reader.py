@@ -109,7 +109,7 @@ class LogReader:
                 block, at = self._damaged(at, reason)
             else:
                 block, at = self._damaged(at, reason)
-            self._source.release(at)
+            self._source.release(at - LOG_OVERHEAD)  # a batch cut short may share bytes
             self.state = ReadingState(
                 at, self.n_batches, length, self._next_offset, self._seen_sets
             )

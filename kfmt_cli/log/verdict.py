@@ -96,6 +96,14 @@ class Verdicts:
         finding = self._finding(codes.GARBAGE, header, message, None, size, False)
         return Verdict(finding, end, plausible=False)
 
+    def overlapping(self, header: Candidate, start: int) -> Verdict:
+        message = (
+            f"no batch at byte {header.position}; the next one begins at byte {start}, inside the "
+            "one before, which lacks as many zeros at its end; both are read"
+        )
+        finding = self._finding(codes.GARBAGE, header, message, None, 0, False)
+        return Verdict(finding, start)
+
     def _finding(
         self,
         code: Code,

@@ -1,0 +1,108 @@
+"""Batches cut short by a few bytes: what follows them is whole, and is read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import struct
+import zlib
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.support.samples import ORDERS, kfmt
+from tests.support.segments import positions, write
+
+KEY = b"key"
+
+
+def message(magic: int, key: bytes | None, value: bytes, attributes: int = 0) -> bytes:
+    body = struct.pack(">bb", magic, attributes)
+    body += struct.pack(">q", 1_700_000_000_000) if magic else b""
+    body += struct.pack(">i", -1 if key is None else len(key)) + (key or b"")
+    body += struct.pack(">i", len(value)) + value
+    return struct.pack(">I", zlib.crc32(body)) + body
+
+
+def entry(offset: int, made: bytes) -> bytes:
+    return struct.pack(">qi", offset, len(made)) + made
+
+
+def wrapper(magic: int, first: int, size: int, rng: random.Random) -> bytes:
+    """A compressed set of five messages."""
+    inner = b"".join(
+        entry(i if magic else first + i, message(magic, KEY, rng.randbytes(size))) for i in range(5)
+    )
+    return entry(first + 4, message(magic, None, gzip.compress(inner), 1))
+
+
+def offsets(log: bytes, folder: Path) -> set[int]:
+    """The base offsets of the batches that are read."""
+    lines = kfmt("dump", "--json", write(folder, log)).out.splitlines()
+    rows = map(json.loads, lines)
+    return {row["base_offset"] for row in rows if row["type"] == "batch"}
+
+
+@pytest.mark.parametrize("behind", ["nothing", "zeros", "junk", "half a wrapper", "a wrapper"])
+@pytest.mark.parametrize("gap", [0, 7])
+@pytest.mark.parametrize("missing", [1, 2, 3, 9, 30])
+@pytest.mark.parametrize("magic", [0, 1])
+def test_one_message_behind_a_wrapper_cut_short(
+    magic: int, missing: int, gap: int, behind: str, tmp_path: Path
+) -> None:
+    """gap: offsets that compaction removed before it."""
+    for size in (0, 50, 1000):
+        rng = random.Random(size)
+        plain = entry(10 + gap, message(magic, KEY, rng.randbytes(size)))
+        last = wrapper(magic, 11 + gap, 100, rng)
+        tails = {"nothing": b"", "zeros": bytes(300), "junk": rng.randbytes(500)}
+        tail = {**tails, "half a wrapper": last[: len(last) // 2], "a wrapper": last}[behind]
+        damaged = wrapper(magic, 5, 100, rng)[:-missing]
+        log = wrapper(magic, 0, 100, rng) + damaged + plain + tail
+        assert 10 + gap in offsets(log, tmp_path)
+        made = kfmt("salvage", tmp_path / "00000000000000000000.log", tmp_path / f"made-{size}")
+        assert made.code in (0, 1), made.err
+        kept = kfmt("cat", "--json", tmp_path / f"made-{size}").out.splitlines()
+        assert 10 + gap in {json.loads(line).get("offset") for line in kept}
+
+
+def zero_ended() -> tuple[list[bytes], int]:
+    """The batches of the sample, and the number of one that ends with a zero: no headers."""
+    data = ORDERS.read_bytes()
+    batches = [data[a:b] for a, b in pairwise(positions(data))]
+    return batches, next(i for i, batch in enumerate(batches) if i and not batch[-1])
+
+
+def test_a_batch_that_lacks_its_last_zero_hides_no_other(tmp_path: Path) -> None:
+    batches, cut = zero_ended()
+    log = b"".join([*batches[:cut], batches[cut][:-1], *batches[cut + 1 :]])
+    assert offsets(log, tmp_path) == offsets(ORDERS.read_bytes(), tmp_path / "whole")
+
+
+def test_nor_one_that_lacks_seven(tmp_path: Path) -> None:
+    """Its last record has a value of zeros, without headers."""
+    found = kfmt("build", "-", tmp_path / "zeros-0", stdin=_line(bytes(40)).encode())
+    assert found.code == 0, found.err
+    (log,) = (tmp_path / "zeros-0").glob("*.log")
+    first = log.read_bytes()
+    second = bytearray(first)
+    second[7] = 1  # its offset, which no checksum covers
+    for missing in range(1, 8):
+        both = offsets(first[:-missing] + bytes(second), tmp_path / str(missing))
+        assert both == {0, 1}
+    assert offsets(first[:-8] + bytes(second), tmp_path / "8") == {1}
+
+
+def _line(value: bytes) -> str:
+    row = {"type": "record", "offset": 0, "timestamp": 0, "key": None}
+    return json.dumps({**row, "value": value.decode()}) + "\n"
+
+
+def test_a_pipe_has_the_same() -> None:
+    batches, cut = zero_ended()
+    log = b"".join([*batches[:cut], batches[cut][:-1], *batches[cut + 1 :]])
+    assert kfmt("verify-crc", "-", stdin=log).code == 1
+    read = kfmt("dump", "--json", "-", stdin=log).out
+    assert [json.loads(line)["type"] for line in read.splitlines()].count("batch") == len(batches)
