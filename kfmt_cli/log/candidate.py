@@ -37,6 +37,7 @@ ZEROS = np.array(
 )
 RANGE = 1 << 31
 NEAR = 100
+OF_A_SET = 1 << 16  # offsets of a compressed set, which has that of its last message
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +122,24 @@ class OffsetWindow:
         return cls(first, last, (after_offset, header.next_offset), sets, behind_set)
 
     def is_near(self, header: Candidate) -> bool:
-        """Whether a message of magic 1 has an offset that no message inside a set has.
+        """Whether a message has an offset that no message inside a set has.
 
-        Inside a set, offsets count from 0; offsets read from compressed bytes are large.
+        Inside a set of magic 1, offsets count from 0; offsets read from compressed bytes are large.
+        No message of the set being searched has a higher offset than the set.
         """
+        if self.behind_set is not None and header.base_offset < self.behind_set + NEAR:
+            return self.holds(header)
         first = self.first or 0
         return header.magic == 1 and NEAR <= first <= header.base_offset < first + NEAR
 
     def is_behind_set(self, header: Candidate, end: int) -> bool:
-        """Whether a message follows a compressed set that was cut short. end: where the set would
-        end. No message of a set has a higher offset than the set, nor ends outside it."""
-        if self.behind_set is None or header.magic > 1 or header.compressed:
+        """Whether a message, or another set, follows a compressed set that was cut short. No message
+        of a set ends outside it, and no set is in a set. end: where the set would end."""
+        if self.behind_set is None or header.magic > 1 or not self.holds(header):
             return False
         is_outside = header.position + header.size > end
-        return self.holds(header) and (is_outside or header.base_offset < self.behind_set + NEAR)
+        near = OF_A_SET if header.compressed else NEAR
+        return is_outside or header.base_offset < self.behind_set + near
 
     def holds(self, header: Candidate) -> bool:
         """Whether a batch with this header is possible in the window."""

@@ -83,15 +83,19 @@ class Damage(BatchSearch):
 
         is_credible: its length leads to the end of the file. Then a batch inside must have the next
         offset, be followed by a batch with the next offset, or lead to that end batch by batch. A
-        batch in a value does not, because a record ends with its headers.
+        batch in a value does not, because a record ends with its headers; nor does it end outside.
         """
         for found in self.confirmed_from(header.position + 1, end):
             batch = self._header(found)
-            if not self._belongs(found, window) and not window.is_behind_set(batch, end):
+            is_repeated = found + batch.size > end and _same_offset(header, batch)
+            if not (
+                is_repeated or self._belongs(found, window) or window.is_behind_set(batch, end)
+            ):
                 continue
             after = self._header(found + batch.size)
             goes_on = header.magic == 2 and batch.base_offset == header.next_offset
             goes_on |= after.magic == 2 and after.base_offset == batch.next_offset
+            goes_on |= window.is_behind_set(batch, end)
             if not is_credible or goes_on or self._walks(found, end):
                 return found
         return None
@@ -107,16 +111,29 @@ class Damage(BatchSearch):
 
     def _whole_copy(self, header: Candidate, stop: int) -> int | None:
         """The position of the complete batch that repeats this torn one: an interrupted write,
-        repeated right after it."""
+        repeated right after it, perhaps more than once."""
         stop = min(stop, header.position + REACH)
+        fronts = list(self._fronts(header))
         for is_same in (self._has_checksum, self._is_similar):
             for at in self._look_ahead(header.position + 1, stop):
                 other = self._header(at)
-                if header.data[:OFFSET_SIZE] != other.data[:OFFSET_SIZE]:
+                if not _same_offset(header, other):
                     continue
-                if is_same(header, other) and self.confirmed(at, self._looks):
+                torn = (front for front in fronts if front.position < at)
+                if any(is_same(front, other) for front in torn) and self.confirmed(at, self._looks):
                     return at
         return None
+
+    def _fronts(self, header: Candidate) -> Iterator[Candidate]:
+        """A torn batch, and those with its offset that begin before its header would end: no record
+        of it has them."""
+        offset = header.data[:OFFSET_SIZE]
+        data = self._source.block(header.position, HEADER_SIZE + OFFSET_SIZE, 1)
+        yield header
+        at = data.find(offset, 1)
+        while at > 0:
+            yield self._header(header.position + at)
+            at = data.find(offset, at + 1)
 
     @staticmethod
     def _has_checksum(torn: Candidate, whole: Candidate) -> bool:
@@ -173,7 +190,7 @@ class Damage(BatchSearch):
         after_offset: the lowest offset that the next batch can have.
         """
         header = self._header(at)
-        if (overlapping := self._overlapping(at, after_offset)) is not None:
+        if (overlapping := self._overlapping(at)) is not None:
             return self._verdicts.overlapping(header, overlapping)
         zeros = self._zeros(at)
         if not self._source.block(zeros, 1, 1):
@@ -188,7 +205,8 @@ class Damage(BatchSearch):
         if plausible and (proven := self._by_checksum(header, reason)):
             return proven
         if reason != MORE or plausible:
-            stop = at + (REACH if reason == SIZE else max(HEADER_SIZE, header.size))
+            size = max(front.position - at + front.size for front in self._fronts(header))
+            stop = at + (REACH if reason == SIZE else max(HEADER_SIZE, size))
             if (whole := self._whole_copy(header, stop)) is not None:
                 return self._verdicts.garbage(header, whole, whole)
         # A header's first bytes may be zeros themselves, up to its length field.
@@ -210,14 +228,14 @@ class Damage(BatchSearch):
             return self._verdicts.truncated(header, end)
         return self._verdicts.garbage(header, end, found)
 
-    def _overlapping(self, at: int, after_offset: int | None) -> int | None:
+    def _overlapping(self, at: int) -> int | None:
         """Where a batch begins whose first bytes are also the last of the batch before `at`, or
         None. If that one was cut short by its last zeros, the zeros of this one's offset complete
         it."""
         least = max(at - OFFSET_SIZE + 1, 0)
         before = self._source.block(least, at - least, at - least)
         for start in range(at - 1, at - 1 - len(before) + len(before.rstrip(b"\0")), -1):
-            if self._header(start).could_hold(after_offset) and self.confirmed(start):
+            if self._header(start).could_hold(None) and self.confirmed(start):
                 return start
         return None
 
@@ -243,3 +261,7 @@ class Damage(BatchSearch):
         if reason == MORE:
             return codes.LENGTH_TOO_BIG
         return codes.LENGTH_NEGATIVE if header.length < 0 else codes.LENGTH_TOO_SMALL
+
+
+def _same_offset(one: Candidate, other: Candidate) -> bool:
+    return one.data[:OFFSET_SIZE] == other.data[:OFFSET_SIZE]

@@ -106,3 +106,17 @@ def test_a_pipe_has_the_same() -> None:
     assert kfmt("verify-crc", "-", stdin=log).code == 1
     read = kfmt("dump", "--json", "-", stdin=log).out
     assert [json.loads(line)["type"] for line in read.splitlines()].count("batch") == len(batches)
+
+
+CORPUS = Path(__file__).parent.parent / "corpus/lost"
+
+
+@pytest.mark.parametrize("folder", sorted(CORPUS.iterdir()), ids=lambda folder: folder.name)
+def test_what_was_once_lost_in_a_damaged_log_is_read(folder: Path) -> None:
+    """Logs of `tools/fuzz_damage.py`, and the positions and sizes of their undamaged batches."""
+    (log,) = folder.glob("*.log")
+    undamaged = json.loads((folder / "undamaged.json").read_text())
+    lines = kfmt("dump", "--json", log).out.splitlines()
+    rows = [json.loads(line) for line in lines]
+    read = [[row["position"], row["size"]] for row in rows if row.get("crc_valid")]
+    assert read == undamaged
