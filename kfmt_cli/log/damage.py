@@ -113,8 +113,8 @@ class Damage(BatchSearch):
         """The position of the complete batch that repeats this torn one: an interrupted write,
         repeated right after it, perhaps more than once."""
         stop = min(stop, header.position + REACH)
-        fronts = list(self._fronts(header))
-        for is_same in (self._has_checksum, self._is_similar):
+        every = list(self._fronts(header))
+        for is_same, fronts in ((self._has_checksum, every), (self._is_similar, [header])):
             for at in self._look_ahead(header.position + 1, stop):
                 other = self._header(at)
                 if not _same_offset(header, other):
