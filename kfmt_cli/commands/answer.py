@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from html import escape
 from typing import TYPE_CHECKING, overload
 
 from kfmt_cli.commands.run import Progress, Run
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.errors import ExitCode, UsageError
+from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.render.sinks.objects import ObjectSink
 from kfmt_cli.render.style import PLAIN, Theme
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
@@ -20,10 +23,16 @@ if TYPE_CHECKING:
 
     from kfmt_cli.rows.result import ResultType
 
+NO_ANSWERS = {"summary", "file", "freed"}  # types of rows that are there without any input
+MOST_SHOWN = 20  # rows of a type in a notebook
 
-@dataclass(frozen=True)
-class Answer(Sequence[Object]):
-    """A command's output: the objects of `docs/json.md`, in the order it prints them."""
+
+@dataclass(frozen=True, repr=False)
+class Answer:
+    """A command's output: the objects of `docs/json.md`, in the order it prints them.
+
+    No `Sequence`, which Polars would take for a list of dicts instead of the Arrow stream.
+    """
 
     rows: list[Object]
     exit_code: ExitCode
@@ -41,22 +50,52 @@ class Answer(Sequence[Object]):
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __iter__(self) -> Iterator[Object]:
+        return iter(self.rows)
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{n} {name}" for name, n in self._types().items())
+        return f"<Answer: {found or 'no rows'}; exit code {int(self.exit_code)}>"
+
+    def _repr_html_(self) -> str:
+        parts = (_html_table(name, self.of(name)) for name in self._types())
+        return f"<p>{escape(repr(self))}</p>" + "".join(parts)
+
+    def _types(self) -> Counter[str]:
+        """The number of rows of each type."""
+        return Counter(str(row["type"]) for row in self.rows)
+
     def objects(self) -> Iterator[Object]:
         """All objects, like `LogRows.objects` for logs."""
         return iter(self.rows)
 
     def of(self, type_: str) -> list[Object]:
-        """The objects of one type."""
-        return [row for row in self.rows if row["type"] == type_]
+        """The objects of one type; raises UsageError for an unknown type."""
+        found = [row for row in self.rows if row["type"] == type_]
+        if not found:
+            _types_named(type_)
+        return found
+
+    @property
+    def tables(self) -> dict[str, pa.Table]:
+        """An Arrow table of each type; needs pyarrow."""
+        return {name: self.arrow(name) for name in self._types()}
 
     def arrow(self, type_: str | None = None) -> pa.Table:
         """The objects of one type as an Arrow table; needs pyarrow.
 
-        type_: the first object's type if omitted. Nested values become JSON text.
+        type_: may be omitted if all objects are of one type. Nested values become JSON text. Raises
+        UsageError for an unknown type, and if there are several.
         """
         import pyarrow as pa
 
-        name = type_ or (str(self.rows[0]["type"]) if self.rows else "")
+        there = self._types()
+        if type_ is None and len(there) > 1:
+            names = ", ".join(there)
+            raise UsageError(f"rows of several types ({names}); name one, or use `tables`")
+        name = type_ or next(iter(there), "")
+        if not name:
+            return pa.table({})
         types = {
             ColumnKind.NUMBER: pa.int64(),
             ColumnKind.REAL: pa.float64(),
@@ -73,21 +112,49 @@ class Answer(Sequence[Object]):
         return pa.Table.from_pylist(cells, schema=schema)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The objects of the first object's type as an Arrow stream: pandas, Polars, DuckDB."""
+        """The objects, if all are of one type, as an Arrow stream for pandas, Polars and DuckDB;
+        raises UsageError."""
         return self.arrow().__arrow_c_stream__(requested_schema)
 
 
 def _columns_of(name: str, rows: list[Object]) -> list[Column]:
     """The columns of some rows, as their type defines them, others as JSON; raises UsageError."""
-    from kfmt_cli.commands.contract import contract
-
-    types = [type_ for part in contract() for type_ in part.types if type_.name == name]
-    if not types:
-        raise UsageError(f"no row type named {name!r}; see docs/json.md for all types")
+    types = _types_named(name)
     members = dict.fromkeys(member for row in rows for member in row if member != "type")
     fitting = max(types, key=lambda type_: _in_common(type_, members))
     known = {column.name: column for column in fitting.columns}
     return [known.get(member) or Column(member, ColumnKind.JSON) for member in members or known]
+
+
+def _types_named(name: str) -> list[RowType]:
+    """The types with a name; raises UsageError if there is none."""
+    from kfmt_cli.commands.contract import contract
+
+    every = [type_ for part in contract() for type_ in part.types]
+    types = [type_ for type_ in every if type_.name == name]
+    if not types:
+        nearest = get_close_matches(name, {type_.name for type_ in every}, 1)
+        meant = f"did you mean {nearest[0]}?" if nearest else "see docs/json.md for all types"
+        raise UsageError(f"no row type named {name!r}; {meant}")
+    return types
+
+
+def _html_table(name: str, rows: list[Object]) -> str:
+    """The first rows of a type, for notebooks."""
+    members = dict.fromkeys(member for row in rows for member in row if member != "type")
+    head = "".join(f"<th>{escape(member)}</th>" for member in members)
+    lines = (
+        "".join(f"<td>{escape(_shown(row.get(member)))}</td>" for member in members)
+        for row in rows[:MOST_SHOWN]
+    )
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    more = f" ({MOST_SHOWN} of {len(rows)})" if len(rows) > MOST_SHOWN else ""
+    title = f"<caption>{escape(name)}{more}</caption>"
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _shown(value: object) -> str:
+    return "" if value is None else value if isinstance(value, str) else json_text(value)
 
 
 def _in_common(type_: RowType, members: dict[str, None]) -> int:
@@ -151,7 +218,8 @@ class Nobody:
 def answer_of(
     command: Callable[[Run], object], type_: ResultType | None = None, *, is_whole: bool = False
 ) -> Answer:
-    """Run a command and return its output. is_whole: end with a summary."""
+    """Run a command and return its output; raises InputError if nothing could be read. is_whole:
+    end with a summary."""
     host = Nobody()
     sink = Collected(host)
     run = Run(host, sink, type_)
@@ -159,4 +227,7 @@ def answer_of(
     if is_whole:
         run.end()
     sink.flush()
+    is_empty = all(row["type"] in NO_ANSWERS for row in sink.objects)
+    if host.exit_code == ExitCode.UNREADABLE and is_empty and not is_whole:
+        raise InputError(host.notes[0].removeprefix("kfmt: ") if host.notes else "nothing was read")
     return Answer(sink.objects, ExitCode(host.exit_code), host.notes)

@@ -5,13 +5,12 @@ Everything `kfmt_cli` offers to Python except reading (docs/python.md).
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kfmt_cli.commands.answer import Answer, answer_of
-from kfmt_cli.commands.read import Path, path_names
+from kfmt_cli.commands.read import Path, path_name, path_names
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores
@@ -52,7 +51,10 @@ def stat(paths: Paths, *, by: str = "partition", deep: bool = False) -> Answer:
 
     by: segment, partition or topic. deep: also decode records.
     """
-    from kfmt_cli.commands.stat import Stat
+    from kfmt_cli.commands.stat import LEVELS, Stat
+
+    if by not in LEVELS:
+        raise UsageError(f"by is {by!r}; choose from {', '.join(LEVELS)}")
 
     def command(run: Run) -> None:
         Stat(run, (by,), deep, (), False, available_cores(), Limit()).paths(path_names(paths))
@@ -65,11 +67,14 @@ def find(
     *,
     offset: int | None = None,
     timestamp: int | None = None,
-    key: bytes | None = None,
+    key: bytes | str | None = None,
     producer_id: int | None = None,
     limit: int | None = None,
 ) -> Answer:
-    """Find records by offset, timestamp, key or producer, as `kfmt find` does."""
+    """Find records by offset, timestamp in milliseconds, key or producer, as `kfmt find` does.
+
+    key: text is taken as UTF-8.
+    """
     from kfmt_cli.commands.find import Find, Sought
     from kfmt_cli.log.matching import Match
     from kfmt_cli.log.select import Asked, Selection
@@ -78,7 +83,8 @@ def find(
         raise UsageError("pass exactly one of offset, timestamp, key and producer_id")
 
     def command(run: Run) -> None:
-        match = Match(key, producer_id=producer_id)
+        sought_key = key.encode() if isinstance(key, str) else key
+        match = Match(sought_key, producer_id=producer_id)
         sought = Sought(offset, timestamp, Asked(Selection(match=match)))
         Find(run, sought, limit, Limit()).paths(path_names(paths))
 
@@ -96,7 +102,7 @@ def diff(a: Path, b: Path) -> Answer:
     """Compare two replicas, as `kfmt diff` does."""
     from kfmt_cli.commands.diff import Diff
 
-    return answer_of(lambda run: Diff(run, Limit()).paths(os.fspath(a), os.fspath(b)))
+    return answer_of(lambda run: Diff(run, Limit()).paths(path_name(a), path_name(b)))
 
 
 def retention(paths: Paths, *, now: int | None = None, **settings: object) -> Answer:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from kfmt_cli.commands.run import Unread
 from kfmt_cli.commands.verify import Verify
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores, map_ordered
+from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOGS
 from kfmt_cli.disk.made import made_of, without_doubles
@@ -37,17 +39,28 @@ from kfmt_cli.topics import decoder_for
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Path = str | os.PathLike[str]
+Path = str | bytes | os.PathLike[str]
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 Columns = dict[str, np.ndarray[Any, Any]]
 
 
 def path_names(path: Path | Sequence[Path]) -> tuple[str, ...]:
-    """One path or several, as text, with archives unpacked; raises InputError."""
-    paths = [path] if isinstance(path, str | os.PathLike) else path
-    return without_doubles([made_of(os.fspath(each_path)) for each_path in paths])
+    """One path or several, as text, with archives unpacked; raises InputError, also for a path
+    where there is nothing."""
+    paths = [path] if isinstance(path, str | bytes | os.PathLike) else path
+    names = [path_name(each_path) for each_path in paths]
+    return without_doubles([made_of(name) for name in names])
 
 
-@dataclass(slots=True)
+def path_name(path: Path) -> str:
+    """A path as text; raises InputError if there is nothing."""
+    name = os.fsdecode(path)
+    if is_local(name) and not os.path.lexists(local(name)):
+        raise InputError(f"{name}: No such file or directory", file=name, is_gone=True)
+    return name
+
+
+@dataclass(slots=True, repr=False)
 class LogRows:
     """The batches or records of some logs, read on demand.
 
@@ -60,9 +73,12 @@ class LogRows:
     _topic: str | None
     _jobs: int
     findings: list[Finding] = field(default_factory=list)
-    """Findings so far; damage never raises."""
+    """Findings so far, of the last pass; damage never raises."""
     unread: list[str] = field(default_factory=list)
     """Messages about unreadable inputs."""
+
+    def __repr__(self) -> str:
+        return f"<LogRows: {self._table} of {', '.join(self._paths)}>"
 
     def __iter__(self) -> Iterator[Any]:
         try:
@@ -105,7 +121,7 @@ class LogRows:
     def columns(self) -> Iterator[Columns]:
         """NumPy columns by name, masked for missing values."""
         for _, rows in self._rows():
-            yield columns_of(_counted(rows))
+            yield columns_of(_counted(rows), self._columns)
 
     def objects(self) -> Iterator[Object]:
         """Plain objects, as in `kfmt dump --format json`, with raw bytes."""
@@ -116,6 +132,8 @@ class LogRows:
                 yield {"type": section.type.name, **members, **row}
 
     def _rows(self) -> Iterator[tuple[Input, Rows]]:
+        self.findings.clear()
+        self.unread.clear()
         for file in _logs(self._paths, self.unread):
             try:
                 yield from ((file, rows) for rows in self._rows_of(file))
@@ -177,23 +195,46 @@ def _log_rows(
     return LogRows(path_names(path), reading, names, topic, cores)
 
 
+def _selected(
+    first_offset: int | None,
+    last_offset: int | None,
+    first_time: int | datetime | None,
+    last_time: int | datetime | None,
+) -> Selection:
+    """The bounds of rows; raises UsageError for those that are no numbers."""
+    since, until = _milliseconds(first_time), _milliseconds(last_time)
+    given = {"first_offset": first_offset, "last_offset": last_offset}
+    for name, value in {**given, "first_time": since, "last_time": until}.items():
+        if value is not None and not isinstance(value, int):
+            raise UsageError(f"{name} is {value!r}; it must be an integer")
+    return Selection(first_offset, last_offset, since, until)
+
+
+def _milliseconds(time: int | datetime | None) -> int | None:
+    """A time as Kafka stores it; a datetime without a zone is in UTC."""
+    if not isinstance(time, datetime):
+        return time
+    aware = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
+    return int((aware - EPOCH) / timedelta(milliseconds=1))
+
+
 def read_batches(
     path: Path | Sequence[Path],
     *,
     columns: Iterable[str] | None = None,
     first_offset: int | None = None,
     last_offset: int | None = None,
-    first_time: int | None = None,
-    last_time: int | None = None,
+    first_time: int | datetime | None = None,
+    last_time: int | datetime | None = None,
     max_decompressed: int | None = None,
 ) -> LogRows:
     """The batches of logs: files, partition directories, log directories.
 
-    columns: of the table `batches` (docs/spark-tables.md), for Arrow. first_offset to last_time:
-    inclusive bounds; times are in milliseconds. Raises UsageError for an unknown column; reading
-    raises InputError for a missing path.
+    columns: of the table `batches` (docs/spark-tables.md). first_offset to last_time: inclusive
+    bounds; times are in milliseconds, or a datetime. Raises UsageError for an unknown column, and
+    InputError for a missing path.
     """
-    wanted = Selection(first_offset, last_offset, first_time, last_time)
+    wanted = _selected(first_offset, last_offset, first_time, last_time)
     return _log_rows(path, False, columns, wanted, None, 0, max_decompressed)
 
 
@@ -203,20 +244,20 @@ def read_records(
     columns: Iterable[str] | None = None,
     first_offset: int | None = None,
     last_offset: int | None = None,
-    first_time: int | None = None,
-    last_time: int | None = None,
+    first_time: int | datetime | None = None,
+    last_time: int | datetime | None = None,
     topic: str | None = None,
     jobs: int | None = None,
     max_decompressed: int | None = None,
 ) -> LogRows:
     """The records of logs: files, partition directories, log directories.
 
-    columns: of the table `records` (docs/spark-tables.md), for Arrow. first_offset to last_time:
-    inclusive bounds; times are in milliseconds. topic: its name, if the directory is not named
+    columns: of the table `records` (docs/spark-tables.md). first_offset to last_time: inclusive
+    bounds; times are in milliseconds, or a datetime. topic: its name, if the directory is not named
     after it. jobs: number of threads, by default all cores. Raises UsageError for an unknown
-    column; reading raises InputError for a missing path.
+    column, and InputError for a missing path.
     """
-    wanted = Selection(first_offset, last_offset, first_time, last_time)
+    wanted = _selected(first_offset, last_offset, first_time, last_time)
     return _log_rows(path, True, columns, wanted, topic, jobs, max_decompressed)
 
 
@@ -262,7 +303,7 @@ class FileRows:
 
     def columns(self) -> Iterator[Columns]:
         """NumPy columns by name, masked for missing values."""
-        return map(columns_of, self._sections())
+        return (columns_of(section) for section in self._sections())
 
     def arrow(self) -> Iterator[pa.RecordBatch]:
         """Arrow record batches; needs pyarrow."""
@@ -274,7 +315,7 @@ class FileRows:
 
 def read_file(path: Path) -> FileRows:
     """Read a file of any kind that kfmt knows; a log as batches. Raises InputError."""
-    name = os.fspath(path)
+    name = path_name(path)
     file = classify(name, name)
     if file.kind.read is not None:
         contents = file.kind.read(file)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ class Scan:
 
     path: Path | Sequence[Path]
     table: str
-    bounds: dict[str, int | None]
+    bounds: dict[str, Any]
     ignore_unreadable: bool
 
     def rows(self, columns: Sequence[str] | None = None) -> LogRows:
@@ -61,15 +62,16 @@ def scan(
     table: str = "records",
     first_offset: int | None = None,
     last_offset: int | None = None,
-    first_time: int | None = None,
-    last_time: int | None = None,
+    first_time: int | datetime | None = None,
+    last_time: int | datetime | None = None,
     ignore_unreadable: bool = False,
 ) -> pl.LazyFrame:
     """A table of logs as a Polars LazyFrame: files, partition directories, log directories.
 
     table: "records" or "batches". first_offset to last_time: inclusive bounds; times are in
-    milliseconds. ignore_unreadable: skip inputs that cannot be read. Raises UsageError without
-    Polars or pyarrow; collecting raises InputError for an input that cannot be read.
+    milliseconds, or a datetime. ignore_unreadable: skip inputs that cannot be read. Raises
+    UsageError without Polars or pyarrow; collecting raises InputError for an input that cannot be
+    read.
     """
     _require("polars", "polars")
     _require("pyarrow", "'kfmt-cli[arrow]'")
@@ -104,8 +106,8 @@ def dataset(
     table: str = "records",
     first_offset: int | None = None,
     last_offset: int | None = None,
-    first_time: int | None = None,
-    last_time: int | None = None,
+    first_time: int | datetime | None = None,
+    last_time: int | datetime | None = None,
     ignore_unreadable: bool = False,
 ) -> LogDataset:
     """A table of logs as a pyarrow dataset, which DuckDB queries by the name of its variable.
@@ -127,8 +129,11 @@ def _known(table: str) -> str:
 
 
 def _bounds(
-    first_offset: int | None, last_offset: int | None, first_time: int | None, last_time: int | None
-) -> dict[str, int | None]:
+    first_offset: int | None,
+    last_offset: int | None,
+    first_time: int | datetime | None,
+    last_time: int | datetime | None,
+) -> dict[str, Any]:
     return {
         "first_offset": first_offset,
         "last_offset": last_offset,

@@ -36,7 +36,7 @@ from kfmt_cli.rows.documents import STATISTICS
 from kfmt_cli.sharing.processes import at_once, map_processes, worth
 from kfmt_cli.sharing.sampling import sampled, slices_of, written_size
 
-TOPIC, PARTITION, SEGMENT = "topic", "partition", "segment"
+LEVELS = TOPIC, PARTITION, SEGMENT = "topic", "partition", "segment"
 NAME = "name"
 LEAST_NAME = 24  # columns; a longer name gets its own line if others need the space
 _OF_SUBJECT = {"file", *PLACE}

@@ -133,8 +133,10 @@ class OffsetWindow:
         return header.magic == 1 and NEAR <= first <= header.base_offset < first + NEAR
 
     def is_behind_set(self, header: Candidate, end: int) -> bool:
-        """Whether a message, or another set, follows a compressed set that was cut short: no message
-        of a set ends outside it, and no set is in a set. end: where the set would end."""
+        """Whether a message, or another set, follows a compressed set that was cut short.
+
+        No message of a set ends outside it, and no set is in a set. end: where the set would end.
+        """
         if self.behind_set is None or header.magic > 1 or not self.holds(header):
             return False
         is_outside = header.position + header.size > end

@@ -6,7 +6,7 @@ Every reader produces sections and every output accepts them.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -212,11 +212,14 @@ def as_text(data: bytes, mode: str) -> tuple[str, str]:
     return base64.b64encode(data).decode(), "base64"
 
 
-def columns_of(section: Section) -> dict[str, np.ndarray[Any, Any]]:
-    """The rows as NumPy columns, masked in rows without a value. Bytes and text are objects."""
+def columns_of(section: Section, wanted: Collection[str] = ()) -> dict[str, np.ndarray[Any, Any]]:
+    """The rows as NumPy columns, masked in rows without a value. Bytes and text are objects.
+
+    wanted: the names of the columns; empty for all.
+    """
     found: dict[str, np.ndarray[Any, Any]] = {}
     names = section.table.names
-    for leaf in section.type.leaves:
+    for leaf in (leaf for leaf in section.type.leaves if not wanted or leaf.name in wanted):
         values: np.ndarray[Any, Any] = section.table[leaf.at].copy()
         missing = np.zeros(len(section), np.bool_)
         if leaf.given:

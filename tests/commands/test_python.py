@@ -1,0 +1,139 @@
+"""The functions for programs: what they refuse, and what answers look like."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kfmt_cli
+from kfmt_cli.errors import InputError, UsageError
+from tests.support.samples import ORDERS
+from tools.kafka import ROOT, SAMPLES
+
+BROKER, DAMAGED = SAMPLES / "kafka-3.9.1-broker1", ROOT / "damaged_segments"
+OF_PATHS: dict[str, Callable[[Any], Any]] = {
+    "check": kfmt_cli.check,
+    "stat": kfmt_cli.stat,
+    "find": lambda path: kfmt_cli.find(path, offset=1),
+    "txn": kfmt_cli.txn,
+    "diff": lambda path: kfmt_cli.diff(path, BROKER),
+    "diff with": lambda path: kfmt_cli.diff(BROKER, path),
+    "retention": kfmt_cli.retention,
+    "compaction": kfmt_cli.compaction,
+    "state": kfmt_cli.state,
+    "verify": kfmt_cli.verify,
+    "read_records": lambda path: list(kfmt_cli.read_records(path).columns()),
+    "read_batches": lambda path: list(kfmt_cli.read_batches(path).columns()),
+    "read_file": kfmt_cli.read_file,
+}
+OF_SEVERAL = [name for name in OF_PATHS if name not in ("diff", "diff with", "read_file")]
+
+
+@pytest.mark.parametrize("name", OF_PATHS)
+def test_a_path_where_there_is_nothing_raises(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file or directory") as raised:
+        OF_PATHS[name](tmp_path / "nowhere")
+    assert str(tmp_path / "nowhere") in str(raised.value)
+
+
+@pytest.mark.parametrize("name", OF_SEVERAL)
+def test_also_one_of_several(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nowhere: No such file or directory"):
+        OF_PATHS[name]([ORDERS.parent, tmp_path / "nowhere"])
+
+
+@pytest.mark.parametrize("name", OF_PATHS)
+def test_bytes_are_a_path(name: str) -> None:
+    paths = {"read_file": ORDERS, "state": BROKER / "__consumer_offsets-1"}
+    path = paths.get(name, ORDERS.parent)
+    assert OF_PATHS[name](os.fsencode(path)) is not None
+
+
+@pytest.mark.parametrize("name", ["check", "stat", "txn", "retention", "verify"])
+def test_a_directory_that_may_not_be_listed_raises(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "orders-0").mkdir()
+    scanned = os.scandir
+
+    def denying(path: Any) -> Any:
+        if str(path) == str(tmp_path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scanned(path)
+
+    monkeypatch.setattr(os, "scandir", denying)
+    with pytest.raises(InputError, match="Permission denied"):
+        OF_PATHS[name](tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: kfmt_cli.find(BROKER), "pass exactly one of"),
+        (lambda: kfmt_cli.retention(BROKER, retention=1), "no setting"),
+        (lambda: kfmt_cli.stat(BROKER, by="nope"), "by is 'nope'; choose from topic, partition"),
+        (lambda: kfmt_cli.stat(BROKER).of("stats"), "no row type named 'stats'; did you mean stat"),
+        (lambda: kfmt_cli.read_records(ORDERS, first_offset="5"), "first_offset is '5'"),  # type: ignore[arg-type]
+        (lambda: kfmt_cli.read_batches(ORDERS, last_time="now"), "last_time is 'now'"),  # type: ignore[arg-type]
+    ],
+)
+def test_arguments_that_are_refused(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        call()
+
+
+def test_keys_and_times_as_programs_have_them() -> None:
+    assert kfmt_cli.find(ORDERS, key="customer-7") == kfmt_cli.find(ORDERS, key=b"customer-7")
+    times = [row["timestamp"] for row in kfmt_cli.read_records(ORDERS).objects()]
+    later = datetime.fromtimestamp(times[100] / 1000, timezone.utc)
+    for since in (
+        later,
+        later.replace(tzinfo=None),
+        later.astimezone(timezone(timedelta(hours=5))),
+    ):
+        rows = kfmt_cli.read_records(ORDERS, first_time=since).objects()
+        assert sum(1 for _ in rows) == sum(time >= times[100] for time in times)
+
+
+def test_answers_are_short_on_a_screen() -> None:
+    answer = kfmt_cli.check(DAMAGED)
+    assert repr(answer).startswith("<Answer: ")
+    assert f"{len(answer.of('finding'))} finding" in repr(answer)
+    assert repr(answer).endswith("; exit code 1>")
+    assert len(repr(answer)) < 200
+    assert len(repr(kfmt_cli.read_records(ORDERS))) < len(str(ORDERS)) + 50
+    page = answer._repr_html_()
+    assert page.count("<table>") == len({row["type"] for row in answer})
+    assert "<script" not in kfmt_cli.stat(ORDERS)._repr_html_()
+
+
+def test_an_answer_of_one_type_is_a_table() -> None:
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    found = kfmt_cli.find(ORDERS, key="customer-7")
+    assert pl.DataFrame(found).height == pa.table(found).num_rows == len(found) > 1
+    state = kfmt_cli.state(BROKER)
+    assert sum(map(len, state.tables.values())) == len(state)
+    assert pl.DataFrame(state.tables["committed_offset"]).height > 0
+    with pytest.raises(UsageError, match="rows of several types"):
+        state.arrow()
+
+
+def test_a_second_pass_finds_the_same() -> None:
+    rows = kfmt_cli.read_records(DAMAGED)
+    counts = []
+    for _ in range(2):
+        assert sum(len(columns["offset"]) for columns in rows.columns()) > 0
+        counts.append((len(rows.findings), len(rows.unread)))
+    assert counts[0] == counts[1]
+    assert counts[0][0] > 0
+
+
+def test_columns_are_those_that_were_asked_for() -> None:
+    rows = kfmt_cli.read_records(ORDERS, columns=["offset", "timestamp"])
+    for columns in rows.columns():
+        assert list(columns) == ["offset", "timestamp"]
