@@ -17,6 +17,7 @@ import click
 from kfmt_cli.checks.registry import code_chapters
 from kfmt_cli.cli import MODULES, kfmt
 from kfmt_cli.commands.contract import contract
+from kfmt_cli.commands.json_schema import VERSION, schema_text
 from kfmt_cli.commands.reference import chapters
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.disk import kinds
@@ -27,6 +28,7 @@ from kfmt_cli.render.pages import PAGES
 from kfmt_cli.render.pages.page import facts_of
 from kfmt_cli.rows.column import PLACE, Column, ColumnKind, Placed, RowType
 from kfmt_cli.rows.format_entries import entries_of, size_words
+from kfmt_cli.rows.json_shapes import OF_MEMBERS, WORDS, Schema
 from kfmt_cli.rows.table_types import TABLES
 from kfmt_cli.spark.request import OPTIONS
 from kfmt_cli.spark.tables import type_name
@@ -105,7 +107,11 @@ def json_contract() -> str:
         "With `--json`, every line is one object, starting with its `type`. This page lists all "
         "types, with members in output order. Timestamps are milliseconds since 1970 (UTC). "
         "Members that may be null are null if there is no value; members that may be absent are "
-        "omitted if they do not apply. Rows from files also have `file`, the path as given."
+        "omitted if they do not apply. Rows from files also have `file`, the path as given.\n\n"
+        "[schema/kfmt-1.json](schema/kfmt-1.json) is the JSON Schema of a line, which `kfmt format "
+        "--json-schema` prints. Within version 1, types, members and values may be added; none is "
+        "removed, renamed or given another meaning. A program should ignore members that it does "
+        "not know. `cat --json` prints kcat's objects instead, without `type`."
     )
     parts = [f"# JSON\n\n{MADE}\n{intro}\n"]
     for part in contract():
@@ -121,7 +127,6 @@ _KINDS = {
     ColumnKind.CHOICE: "text",
     ColumnKind.BYTES: "text; if not UTF-8, its encoding is in a separate member",
     ColumnKind.TEXT: "text",
-    ColumnKind.JSON: "JSON",
     ColumnKind.TEXTS: "list of text",
     ColumnKind.HEADERS: "list of objects",
     ColumnKind.GROUP: "object",
@@ -146,6 +151,27 @@ def _object(rows: RowType) -> str:
     return "".join(lines)
 
 
+def words_of(column: Column) -> str:
+    """The type of a member in words."""
+    if column.kind is ColumnKind.TEXT and column.name in WORDS:
+        return "one of " + ", ".join(f"`{word}`" for word in WORDS[column.name])
+    if column.kind is not ColumnKind.JSON:
+        return _KINDS[column.kind]
+    return _shape(OF_MEMBERS[column.name])
+
+
+def _shape(schema: Schema) -> str:
+    """A shape of JSON in words."""
+    kind = schema.get("type")
+    if kind == "array" and "items" in schema:
+        return f"list of {_shape(schema['items'])}"
+    if kind == "object" and "properties" in schema:
+        return f"object with {', '.join(f'`{name}`' for name in schema['properties'])}"
+    if kind == "object":
+        return "object"
+    return {"integer": "integer", "string": "text"}.get(str(kind), "any JSON")
+
+
 def _places() -> Iterator[str]:
     for name, words in PLACE.items():
         kind = "integer" if name == "partition" else "text"
@@ -153,7 +179,7 @@ def _places() -> Iterator[str]:
 
 
 def _member(column: Column, before: str) -> str:
-    kind = _KINDS[column.kind]
+    kind = words_of(column)
     kind += ", may be null" if column.given else ""
     kind += ", may be absent" if column.only else ""
     return f"| `{before}{column.name}` | {kind} | {column.doc} |\n"
@@ -280,6 +306,7 @@ def main() -> None:
     pages = {name: page() for name, page in PAGES_BY_NAME.items()}
     pages |= {f"man/{name}": page for name, page in man_pages().items()}
     pages |= explained()
+    pages[f"schema/kfmt-{VERSION}.json"] = schema_text()
     for name, text in pages.items():
         file = ROOT / "docs" / name
         if not file.exists() or file.read_text() != text:

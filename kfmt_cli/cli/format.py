@@ -10,9 +10,15 @@ from kfmt_cli.cli.options import Common, color, common, output_format
 
 @click.command(name="format", short_help="Show the fields of a format.")
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completion.formats)
+@click.option(
+    "--json-schema",
+    is_flag=True,
+    help="Print the JSON Schema of the output of every command with --json.",
+)
 @common(output_format, color)
 def format_command(
     names: tuple[str, ...],
+    json_schema: bool,
     common: Common,
 ) -> int:
     """Show the fields of a format: position, type, meaning and bits.
@@ -26,9 +32,15 @@ def format_command(
       kfmt format RecordBatch
       kfmt format .snapshot
       kfmt format OffsetCommitValue --json
+      kfmt format --json-schema
     """
     from kfmt_cli.commands.reference import show_formats
 
+    if json_schema:
+        from kfmt_cli.commands.json_schema import schema_text
+
+        click.echo(schema_text(), nl=False)
+        return 0
     run = common.run()
     show_formats(run, names)
     return run.host.exit_code

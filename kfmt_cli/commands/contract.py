@@ -21,7 +21,7 @@ from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType
 from kfmt_cli.rows.documents import DOCUMENTS, FINDING, FINDINGS_LEFT_OUT
 from kfmt_cli.rows.found import FOUND
-from kfmt_cli.rows.record import RECORD
+from kfmt_cli.rows.record import DECODED_RECORD, RECORD
 from kfmt_cli.rows.result import SEVERITIES, ResultType
 from kfmt_cli.rows.shapes import SHAPES
 from kfmt_cli.rows.transaction import TRANSACTION
@@ -46,7 +46,7 @@ class ContractPart:
 
 def contract() -> Iterator[ContractPart]:
     """The objects of every command, each type once."""
-    yield ContractPart("Batches and records", (BATCH, RECORD, FIELD))
+    yield ContractPart("Batches and records", (BATCH, DECODED_RECORD, FIELD))
     yield ContractPart("Findings", (FINDING, FINDINGS_LEFT_OUT))
     results = (_result(name, result) for name, result in _RESULTS.items())
     yield ContractPart("Results of a file and of a run", (*results, _SUMMARY))
