@@ -9,6 +9,7 @@ import click
 
 from kfmt_cli.cli.options import (
     Common,
+    StoredPath,
     color,
     common,
     config,
@@ -28,13 +29,16 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Write one HTML page about a disk.")
 @optional_paths
-@click.option("--to", required=True, metavar="FILE", help="HTML file to write.")
-@click.option("--data", metavar="FILE", help="Also write the page's data as JSON.")
+@click.option("--to", required=True, metavar="FILE", type=StoredPath(), help="HTML file to write.")
+@click.option(
+    "--data", metavar="FILE", type=StoredPath(), help="Also write the page's data as JSON."
+)
 @click.option(
     "--from",
     "of_jobs",
     multiple=True,
     metavar="DIR",
+    type=StoredPath(),
     help="Instead of PATH: use the output of kfmt pipeline in DIR (or DIR/_kfmt). May be repeated "
     "for several jobs.",
 )

@@ -15,6 +15,7 @@ from kfmt_cli.commands.read import Path, path_names
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores
+from kfmt_cli.disk.made import made_of
 from kfmt_cli.errors import UsageError
 from kfmt_cli.findings.finding import MOST_FINDINGS
 
@@ -96,7 +97,8 @@ def diff(a: Path, b: Path) -> Answer:
     """Compare two replicas, as `kfmt diff` does."""
     from kfmt_cli.commands.diff import Diff
 
-    return answer_of(lambda run: Diff(run, Limit()).paths(os.fspath(a), os.fspath(b)))
+    both = made_of(os.fspath(a)), made_of(os.fspath(b))
+    return answer_of(lambda run: Diff(run, Limit()).paths(*both))
 
 
 def retention(paths: Paths, *, now: int | None = None, **settings: object) -> Answer:
