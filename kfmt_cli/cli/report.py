@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,6 +80,8 @@ def report(
         from kfmt_cli.commands.report_of_jobs import gather_jobs
     except ImportError as error:
         raise UsageError(f"{error.name} is not installed: pip install 'kfmt-cli[report]'") from None
+    if find_spec("vl_convert") is None:
+        raise UsageError("vl_convert is not installed: pip install 'kfmt-cli[report]'")
     run = common.run(writes=True)
     gathering = Gathering(run.host, SettingsOf(config), now, common.jobs, common.limit, kafka)
 

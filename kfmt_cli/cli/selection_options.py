@@ -66,8 +66,8 @@ _OPTIONS = (
     click.option(
         "--key",
         metavar="PATTERN",
-        help=f"Only records with this key: {PATTERN}. A REGEX with *, +, ? or {{}} needs pip install "
-        "'kfmt-cli[regex]'.",
+        help=f"Only records with this key: {PATTERN}. A REGEX with *, +, ? or {{}} needs "
+        "pip install 'kfmt-cli[regex]'.",
     ),
     click.option(
         "--value", metavar="PATTERN", help="Only records with this value; same syntax as --key."
