@@ -15,7 +15,7 @@ COPY pyproject.toml setup.py README.md LICENSE ./
 COPY docs/man docs/man
 COPY kfmt_cli kfmt_cli
 RUN python -m venv /opt/kfmt \
-    && /opt/kfmt/bin/pip install --no-cache-dir . \
+    && /opt/kfmt/bin/pip install --no-cache-dir ".[regex]" \
     && /opt/kfmt/bin/python -c "from kfmt_cli.core.native.compiled import interpreted; assert not interpreted()"
 
 FROM python:3.13-slim

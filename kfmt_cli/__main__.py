@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import signal
 import sys
@@ -35,13 +36,16 @@ def run() -> int:
         import click
 
         from kfmt_cli.cli import kfmt
+        from kfmt_cli.core.credentials import hidden
 
         try:
             result = kfmt.main(prog_name="kfmt", standalone_mode=False)
         except click.exceptions.Abort:
             raise KeyboardInterrupt from None
         except click.ClickException as error:
-            error.show()
+            words = io.StringIO()
+            error.show(words)
+            click.echo(hidden(words.getvalue()), err=True, nl=False)
             return error.exit_code
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -58,10 +62,11 @@ def run() -> int:
 
 
 def _complain(error: KfmtError) -> int:
+    from kfmt_cli.core.credentials import hidden
     from kfmt_cli.render.style import safe
 
     try:
-        sys.stderr.write(f"kfmt: {safe(str(error))}\n")
+        sys.stderr.write(f"kfmt: {safe(hidden(str(error)))}\n")
         sys.stderr.flush()
     except OSError:
         pass

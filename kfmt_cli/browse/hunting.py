@@ -14,7 +14,8 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.source import Source
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.matching import Match, expression
+from kfmt_cli.log.expression import Expression, expression
+from kfmt_cli.log.matching import Match
 from kfmt_cli.log.select import Selection
 
 TEXT, REGEX, HEX = "text", "regex", "hex"
@@ -34,7 +35,7 @@ class SoughtText:
     """`BOTH`, `KEY` or `VALUE`."""
 
     @property
-    def pattern(self) -> re.Pattern[bytes]:
+    def pattern(self) -> re.Pattern[bytes] | Expression:
         """The pattern to search the bytes for; raises UsageError."""
         try:
             if self.kind == REGEX:
@@ -116,7 +117,7 @@ class Hunt:
             for anchor in self._anchors():
                 if self.stop():
                     return
-                if not anchor.is_plain or _occurs(source, anchor, literal, pattern):
+                if not anchor.is_plain or literal is None or _occurs(source, anchor, literal):
                     yield from self._in_block(anchor, wanted, literal)
                 self.done += anchor.end - max(anchor.state.position, self.start)
         finally:
@@ -158,14 +159,11 @@ class Hunt:
                 yield Hit(position, int(records.rows.offset[row]), self.outline.file.name)
 
 
-def _occurs(
-    source: Source, anchor: Anchor, literal: bytes | None, pattern: re.Pattern[bytes]
-) -> bool:
-    """Whether the pattern occurs anywhere in the bytes of an uncompressed block."""
+def _occurs(source: Source, anchor: Anchor, literal: bytes) -> bool:
+    """Whether the literal occurs anywhere in the bytes of an uncompressed block."""
     position = anchor.state.position
     length = anchor.end - position
-    data = source.block(position, length, length)[:length]
-    return literal in data if literal is not None else pattern.search(data) is not None
+    return literal in source.block(position, length, length)[:length]
 
 
 def _near(block: Block, literal: bytes) -> Block:

@@ -9,6 +9,7 @@ import click
 from kfmt_cli.cli.options import (
     Common,
     Size,
+    StoredPath,
     color,
     common,
     force,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.command(name="build", short_help="Write segments from JSON Lines.")
 @click.argument("source", metavar="JSONL")
-@click.argument("destination", metavar="DST")
+@click.argument("destination", metavar="DST", type=StoredPath())
 @click.option("--batch-records", type=click.IntRange(min=1), help="Maximum records per batch.")
 @click.option(
     "--batch-bytes",

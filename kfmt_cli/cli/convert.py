@@ -8,6 +8,7 @@ from kfmt_cli.cli.options import (
     Common,
     InputPath,
     Size,
+    StoredPath,
     color,
     common,
     jobs,
@@ -22,7 +23,7 @@ from kfmt_cli.formats.batch import CODECS
 @click.command(name="convert-v0-to-v2", short_help="Rewrite old message formats as magic 2.")
 @private_key
 @click.argument("source", metavar="SRC", type=InputPath())
-@click.argument("destination", metavar="DST")
+@click.argument("destination", metavar="DST", type=StoredPath())
 @click.option(
     "--compression",
     type=click.Choice(["keep", *CODECS]),

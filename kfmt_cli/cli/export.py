@@ -11,6 +11,7 @@ from kfmt_cli.cli.lake_options import lake
 from kfmt_cli.cli.options import (
     Common,
     Size,
+    StoredPath,
     color,
     common,
     force,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 @click.command(name="export", short_help="Export records or batches as Parquet files.")
 @paths
-@click.option("--to", required=True, metavar="DIR", help="Output directory.")
+@click.option("--to", required=True, metavar="DIR", type=StoredPath(), help="Output directory.")
 @click.option(
     "--format",
     "file_format",

@@ -101,6 +101,18 @@ class InputPath(_TextType):
         return made_of(value, None if ctx is None else ctx.meta.get(_KEY))
 
 
+class StoredPath(_TextType):
+    """A path or URL that is not unpacked, without its credentials."""
+
+    name = "path"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        del param, ctx
+        from kfmt_cli.core.credentials import without_credentials
+
+        return without_credentials(value)
+
+
 _KEY = "kfmt.rsm_private_key"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from kfmt_cli.cli.lake_options import lake
-from kfmt_cli.cli.options import Size, color, max_decompressed, private_key
+from kfmt_cli.cli.options import Size, StoredPath, color, max_decompressed, private_key
 from kfmt_cli.cli.payload_options import decoded
 from kfmt_cli.spark.jobs import JOBS, JobOption, ListedJob
 
@@ -19,8 +19,10 @@ SHARED: dict[str, tuple[Callable[..., Any], ...]] = {"export": (lake, decoded)}
 def _common(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add PATH… and the options of every job."""
     for decorate in (
-        click.argument("paths", nargs=-1, required=True, metavar="PATH..."),
-        click.option("--to", required=True, metavar="DIR", help="Output directory."),
+        click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=StoredPath()),
+        click.option(
+            "--to", required=True, metavar="DIR", type=StoredPath(), help="Output directory."
+        ),
         click.option(
             "--master",
             default="local[*]",

@@ -12,6 +12,7 @@ from typing import Any
 from kfmt_cli import __version__
 from kfmt_cli.cli.screen import Screen
 from kfmt_cli.cli.selection_options import asked_of
+from kfmt_cli.core.credentials import hidden
 from kfmt_cli.core.lazy import load
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.render.style import count, grouped, safe
@@ -128,13 +129,14 @@ class PipelineCall:
         try:
             return run_job(context)
         except (PySparkException, Py4JError) as error:
+            why = hidden(reason(error))
             if self.options["traceback"]:
-                self.screen.note("".join(f"{safe(line)}\n" for line in str(error).splitlines()))
-                raise InputError(f"job failed: {reason(error)}") from error
-            again = shlex.join(["kfmt", *sys.argv[1:], "--traceback"])
-            raise InputError(
-                f"job failed: {reason(error)}; for the full traceback, run: {again}"
-            ) from error
+                self.screen.note(
+                    "".join(f"{safe(line)}\n" for line in hidden(str(error)).splitlines())
+                )
+                raise InputError(f"job failed: {why}") from error
+            again = hidden(shlex.join(["kfmt", *sys.argv[1:], "--traceback"]))
+            raise InputError(f"job failed: {why}; for the full traceback, run: {again}") from error
 
     def _request(self) -> Any:
         """The request from the options; raises UsageError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import click
 
 from kfmt_cli.cli.options import (
     Common,
+    StoredPath,
     color,
     common,
     config,
@@ -28,13 +30,16 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Write one HTML page about a disk.")
 @optional_paths
-@click.option("--to", required=True, metavar="FILE", help="HTML file to write.")
-@click.option("--data", metavar="FILE", help="Also write the page's data as JSON.")
+@click.option("--to", required=True, metavar="FILE", type=StoredPath(), help="HTML file to write.")
+@click.option(
+    "--data", metavar="FILE", type=StoredPath(), help="Also write the page's data as JSON."
+)
 @click.option(
     "--from",
     "of_jobs",
     multiple=True,
     metavar="DIR",
+    type=StoredPath(),
     help="Instead of PATH: use the output of kfmt pipeline in DIR (or DIR/_kfmt). May be repeated "
     "for several jobs.",
 )
@@ -75,6 +80,8 @@ def report(
         from kfmt_cli.commands.report_of_jobs import gather_jobs
     except ImportError as error:
         raise UsageError(f"{error.name} is not installed: pip install 'kfmt-cli[report]'") from None
+    if find_spec("vl_convert") is None:
+        raise UsageError("vl_convert is not installed: pip install 'kfmt-cli[report]'")
     run = common.run(writes=True)
     gathering = Gathering(run.host, SettingsOf(config), now, common.jobs, common.limit, kafka)
 

@@ -7,6 +7,7 @@ import click
 from kfmt_cli.cli.options import (
     Common,
     InputPath,
+    StoredPath,
     color,
     common,
     index_interval,
@@ -21,7 +22,7 @@ from kfmt_cli.cli.options import (
 @click.command(name="salvage", short_help="Copy every undamaged batch into new logs.")
 @private_key
 @click.argument("source", metavar="SRC", type=InputPath())
-@click.argument("destination", metavar="DST")
+@click.argument("destination", metavar="DST", type=StoredPath())
 @click.option(
     "--records",
     is_flag=True,

@@ -63,7 +63,12 @@ _OPTIONS = (
     click.option("--to-offset", type=int, metavar="N", help="Skip records after this offset."),
     click.option("--from-time", metavar="TIME", help=f"Skip records older than this: {TIME}."),
     click.option("--to-time", metavar="TIME", help="Skip records newer than this."),
-    click.option("--key", metavar="PATTERN", help=f"Only records with this key: {PATTERN}."),
+    click.option(
+        "--key",
+        metavar="PATTERN",
+        help=f"Only records with this key: {PATTERN}. A REGEX with *, +, ? or {{}} needs "
+        "pip install 'kfmt-cli[regex]'.",
+    ),
     click.option(
         "--value", metavar="PATTERN", help="Only records with this value; same syntax as --key."
     ),

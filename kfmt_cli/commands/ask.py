@@ -14,6 +14,7 @@ from kfmt_cli.commands.read import Path, path_name, path_names
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores
+from kfmt_cli.disk.made import made_of
 from kfmt_cli.errors import UsageError
 from kfmt_cli.findings.finding import MOST_FINDINGS
 
@@ -102,7 +103,8 @@ def diff(a: Path, b: Path) -> Answer:
     """Compare two replicas, as `kfmt diff` does."""
     from kfmt_cli.commands.diff import Diff
 
-    return answer_of(lambda run: Diff(run, Limit()).paths(path_name(a), path_name(b)))
+    both = made_of(path_name(a)), made_of(path_name(b))
+    return answer_of(lambda run: Diff(run, Limit()).paths(*both))
 
 
 def retention(paths: Paths, *, now: int | None = None, **settings: object) -> Answer:

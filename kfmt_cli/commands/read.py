@@ -18,6 +18,7 @@ from kfmt_cli.checks.log.verifier import Verifier, open_checked
 from kfmt_cli.commands.run import Unread
 from kfmt_cli.commands.verify import Verify
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.credentials import without_credentials
 from kfmt_cli.core.parallel import available_cores, map_ordered
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.disk.kinds.kind import Input
@@ -315,7 +316,7 @@ class FileRows:
 
 def read_file(path: Path) -> FileRows:
     """Read a file of any kind that kfmt knows; a log as batches. Raises InputError."""
-    name = path_name(path)
+    name = without_credentials(path_name(path))
     file = classify(name, name)
     if file.kind.read is not None:
         contents = file.kind.read(file)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.disk.tree import printable
-from kfmt_cli.errors import ExitCode, UsageError
+from kfmt_cli.errors import ExitCode, OutputError, UsageError
 from kfmt_cli.render.report.charts import runtime
 from kfmt_cli.render.report.document import document
 from kfmt_cli.render.report.page_data import PageData
@@ -53,7 +54,7 @@ def write_page(
             for staging in stagings.values():
                 staging.refuse()
             return
-        contents = [document(data, script.result)]
+        contents = [document(data, partial(_drawing, run, script))]
         if data_to is not None:
             lines = ",\n".join(map(json_text, data.objects()))
             contents.append(f"[\n{lines}\n]\n")
@@ -63,6 +64,15 @@ def write_page(
     for file in files:
         run.sink.put(f"{file.path}  {human(file.size)}\n")
     run.sink.flush()
+
+
+def _drawing(run: Run, script: Future[str]) -> str:
+    """The script that draws the charts; empty, with a note, if it cannot be made."""
+    try:
+        return script.result()
+    except OutputError as error:
+        run.sink.note(f"kfmt: {error}; the page has no charts, only their data as tables\n")
+        return ""
 
 
 # First bytes of files that may be replaced on request.

@@ -6,6 +6,7 @@ these are built.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kfmt_cli.commands.read import LogRows, Path, read_batches, read_records
+from kfmt_cli.core.credentials import without_credentials
 from kfmt_cli.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -32,6 +34,12 @@ class Scan:
     table: str
     bounds: dict[str, Any]
     ignore_unreadable: bool
+
+    def __post_init__(self) -> None:
+        """Shown without credentials; raises UsageError."""
+        paths = [self.path] if isinstance(self.path, str | os.PathLike) else self.path
+        clean = [without_credentials(os.fspath(path)) for path in paths]
+        object.__setattr__(self, "path", clean)
 
     def rows(self, columns: Sequence[str] | None = None) -> LogRows:
         """The rows with some columns, in this order; None: all columns."""

@@ -9,7 +9,9 @@ import os
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, unquote, urlencode
 
+from kfmt_cli.core.credentials import SAME, credentials_of, hidden
 from kfmt_cli.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -21,8 +23,8 @@ _EXTRA = "pip install 'kfmt-cli[remote]'"
 MOST_WORDS = 300  # characters of a store's error message
 PATIENCE = 10.0  # seconds that a store may be silent
 ATTEMPTS = 3  # of the S3 client, per request
-SAME = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "az": "abfs", "viewfs": "hdfs"}
 _HADOOP = ("HADOOP_HOME", "ARROW_LIBHDFS_DIR", "CLASSPATH")
+_S3_KEYS = ("access_key", "secret_key", "session_token")
 _ACCOUNT = ("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME")
 _KEY = ("AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY")
 AZURE_KEYS = "KFMT_AZURE_KEYS"  # of several accounts, ACCOUNT=KEY;…, as in a Spark session
@@ -32,20 +34,29 @@ def file_system_at(path: str) -> tuple[fs.FileSystem, str]:
     """The file system of a path with a scheme, and the path in it; raises InputError, and
     UsageError if a package is missing."""
     scheme, rest = path.split("://", 1)
-    system, below = _file_system(scheme, rest.partition("/")[0])
-    return system, below(path)
+    name, slash, folders = rest.partition("/")
+    kept = credentials_of(path)
+    if kept is None:
+        system, below = _file_system(scheme, name)
+        return system, below(path)
+    host = name.rpartition("@")[2]
+    authority = f"{kept.user}@{host}" if kept.user else name
+    query = f"?{kept.query}" if kept.query else ""
+    system, below = _file_system(scheme, authority + query)
+    is_whole = SAME.get(scheme, scheme) not in _NATIVE  # fsspec takes some from each URL
+    return system, below(f"{scheme}://{authority}{slash}{folders}{query if is_whole else ''}")
 
 
 def one_line(error: Exception) -> str:
-    """The first line of an error message, without any stack trace."""
-    return (str(error).splitlines() or [type(error).__name__])[0][:MOST_WORDS]
+    """The first line of an error message, without any stack trace or credentials."""
+    return hidden((str(error).splitlines() or [type(error).__name__])[0])[:MOST_WORDS]
 
 
 @cache
 def _file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[str], str]]:
     """The file system of a host, and a function from URLs to its paths; raises InputError and
-    UsageError with a one-line reason."""
-    name = f"{scheme}://{host}"
+    UsageError with a one-line reason. host: with credentials, if they are in a URL."""
+    name = hidden(f"{scheme}://{host}")
     try:
         from pyarrow import ArrowException, fs
     except ImportError as error:
@@ -55,12 +66,13 @@ def _file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[str],
         try:
             system, top = native(scheme, host)
         except (ArrowException, OSError, ValueError, TypeError) as error:
-            raise InputError(f"{name}: {one_line(error)}") from error
+            raise InputError(f"{name}: {one_line(error)}") from None  # it may have the URL
         return system, lambda url: _joined(top, url.partition("://")[2].partition("/")[2])
     try:
         from fsspec.core import url_to_fs
 
-        made = url_to_fs(f"{scheme}://{host}/")[0]
+        top, _, query = host.partition("?")
+        made = url_to_fs(f"{scheme}://{top}/{query and '?'}{query}")[0]
         return fs.PyFileSystem(fs.FSSpecHandler(made)), made._strip_protocol
     except ImportError as error:
         is_fsspec = error.name in ("fsspec", "fsspec.core")
@@ -68,7 +80,7 @@ def _file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[str],
         raise UsageError(f"{name}: {words}") from error
     except (OSError, ValueError, TypeError) as error:
         words = f"no file system installed for {scheme}://"
-        raise InputError(f"{name}: {words}: {one_line(error)}") from error
+        raise InputError(f"{name}: {words}: {one_line(error)}") from None
 
 
 def _joined(top: str, below: str) -> str:
@@ -81,20 +93,26 @@ def _s3(scheme: str, host: str) -> Made:
     from pyarrow import fs
 
     del scheme
+    host, _, query = host.partition("?")
+    said = dict(parse_qsl(query))
+    keys = {name: said.pop(name) for name in _S3_KEYS if name in said}
     # A small file takes one request instead of the three of a multipart upload.
-    system, top = fs.FileSystem.from_uri(f"s3://{host}/?allow_delayed_open=true")
+    settings = urlencode({"allow_delayed_open": "true", **said})
+    system, top = fs.FileSystem.from_uri(f"s3://{host}/?{settings}")
     # By default the client takes three seconds of silence for a lost connection, and retries a
     # silent server for minutes.
-    make, (settings,) = system.__reduce__()
+    make, (found,) = system.__reduce__()
     attempts = fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS)
-    return make({**settings, "request_timeout": PATIENCE, "retry_strategy": attempts}), top
+    more = {**keys, "request_timeout": PATIENCE, "retry_strategy": attempts}
+    return make({**found, **more}), top
 
 
 def _gs(scheme: str, host: str) -> Made:
     from pyarrow import fs
 
     del scheme
-    more = f"?retry_limit_seconds={PATIENCE:.0f}"
+    host, _, query = host.partition("?")
+    more = f"?{query}{query and '&'}retry_limit_seconds={PATIENCE:.0f}"
     emulator = os.environ.get("STORAGE_EMULATOR_HOST")
     if emulator:
         protocol, _, address = emulator.rstrip("/").rpartition("://")
@@ -110,8 +128,11 @@ def _azure(scheme: str, host: str) -> Made:
     from pyarrow import fs
 
     del scheme
+    host, _, query = host.partition("?")
+    password = unquote(host.rpartition("@")[0].partition(":")[2])
+    given = _azure_keys(query, password)
     if "." not in host and "@" not in host:
-        said = _azure_account()
+        said = {**_azure_account(), **given}
         if "account_name" not in said:
             words = (
                 "no account in the URL; use abfss://CONTAINER@ACCOUNT.dfs.core.windows.net, or set "
@@ -120,9 +141,17 @@ def _azure(scheme: str, host: str) -> Made:
         return fs.AzureFileSystem(**said), host
     system, top = fs.FileSystem.from_uri(f"abfss://{host}/")
     make, (settings,) = system.__reduce__()
-    if not (settings["account_key"] or settings["sas_token"]):  # a URL may contain them
-        system = make({**settings, **_azure_account(settings["account_name"])})
-    return system, top
+    said = given or _azure_account(settings["account_name"])
+    return make({**settings, **said}), top
+
+
+def _azure_keys(query: str, password: str) -> dict[str, str | None]:
+    """The pyarrow arguments in a URL: a key, or a shared access signature."""
+    said = dict(parse_qsl(query))
+    if key := said.get("account_key") or password:
+        return {"account_key": key, "sas_token": None}
+    token = said.get("sas_token") or query
+    return {"account_key": None, "sas_token": f"?{token.lstrip('?')}"} if token else {}
 
 
 def _azure_account(name: str | None = None) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kfmt_cli.core.file_systems import ATTEMPTS, PATIENCE, SAME, file_system_at
+from kfmt_cli.core.credentials import SAME
+from kfmt_cli.core.file_systems import ATTEMPTS, PATIENCE, file_system_at
 
 if TYPE_CHECKING:
     from obstore.store import AzureStore, S3Store

@@ -63,9 +63,9 @@ def insist(ask: Callable[[], T], path: str, what: str = "") -> T:
             return answer
         except InputError:
             raise
-        except FileNotFoundError as error:
+        except FileNotFoundError:
             words = os.strerror(errno.ENOENT)
-            raise InputError(f"{path}{what}: {words}", file=path, is_gone=True) from error
+            raise InputError(f"{path}{what}: {words}", file=path, is_gone=True) from None
         except Exception as error:  # fsspec's file systems raise many kinds
             words = one_line(error)
             is_late = time.monotonic() - started > PATIENCE
@@ -73,7 +73,8 @@ def insist(ask: Callable[[], T], path: str, what: str = "") -> T:
             if not is_refused and (pause is None or is_late):
                 _FAILED[store] = time.monotonic()
             if pause is None or is_late or is_refused:
-                raise InputError(f"{path}{what}: {words}") from error
+                # Without the error, which may have the URL with its credentials.
+                raise InputError(f"{path}{what}: {words}") from None
         time.sleep(pause)
     raise AssertionError
 

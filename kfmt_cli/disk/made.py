@@ -15,6 +15,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from kfmt_cli.core.credentials import without_credentials
 from kfmt_cli.core.elsewhere import OPENERS
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM, is_packed
@@ -32,6 +33,7 @@ _TIERED: list[str] = []
 def made_of(path: str, key_file: str | None = None) -> str:
     """The path itself, or the temporary copy of a URL, archive, tiered storage or path in one;
     raises InputError, UsageError. key_file: the private key of encrypted data."""
+    path = without_credentials(path)
     if not is_local(path):
         from kfmt_cli.disk.remote import placed
 

@@ -16,10 +16,11 @@ from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.errors import UsageError
 from kfmt_cli.log.block import Block
+from kfmt_cli.log.expression import Expression, expression
 from kfmt_cli.log.records import Records
 from kfmt_cli.rows.log_tables import BatchTable
 
-Pattern = bytes | re.Pattern[bytes]
+Pattern = bytes | re.Pattern[bytes] | Expression
 MOST_AT_ONCE = 32  # bytes of a pattern compared in columns
 
 
@@ -161,16 +162,6 @@ def match_of(
         tuple(map(_header, headers)),
         producer_id,
     )
-
-
-def expression(text: str) -> re.Pattern[bytes]:
-    """A regular expression for bytes; raises ValueError."""
-    try:
-        return re.compile(os.fsencode(text), re.DOTALL)
-    except (re.error, OverflowError) as error:
-        raise ValueError(str(error)) from None
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
 
 
 def pattern_of(option: str, text: str) -> Pattern:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.credentials import SentCredentials
 from kfmt_cli.core.parallel import available_cores
 from kfmt_cli.errors import UsageError
 from kfmt_cli.log.select import Asked, Selection
@@ -48,6 +49,8 @@ class Request:
     """Formats of keys and values, for topics without their own decoder."""
     private_key: bytes | None = field(default=None, repr=False)
     """Contents of the private key file for encrypted segments in tiered storage."""
+    credentials: SentCredentials = field(default_factory=SentCredentials, repr=False, compare=False)
+    """Those of URLs, for other processes."""
 
     @property
     def shown(self) -> tuple[Column, ...]:

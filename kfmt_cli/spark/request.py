@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.credentials import hidden, without_credentials
 from kfmt_cli.core.times import milliseconds
 from kfmt_cli.disk.tiered_keys import key_bytes
 from kfmt_cli.errors import UsageError
@@ -145,7 +146,7 @@ def _checked(options: Mapping[str, str]) -> dict[str, str]:
             near = _near(plain, list(SPELLED), SPELLED)
             raise UsageError(f"kfmt: no option {plain!r}{near}")
         if plain in given and given[plain] != value:
-            both = f"{given[plain]!r} and {value!r}"
+            both = hidden(f"{given[plain]!r} and {value!r}")
             raise UsageError(f"kfmt: option {_spelled(plain)} is given twice, as {both}")
         given[plain] = value
     for name in NUMBERS:
@@ -179,7 +180,8 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
             listed = None
         if not isinstance(listed, list) or not listed:
             raise UsageError(
-                f"kfmt: option paths is {given['paths']!r}, not a JSON list of at least one path"
+                f"kfmt: option paths is {hidden(given['paths'])!r}, not a JSON list of at least "
+                "one path"
             )
         paths += listed
     if "path" in given:
@@ -188,7 +190,7 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     if len(found) < len(paths):
         wrong = next(path for path in paths if path not in found)
         raise UsageError(f"kfmt: {wrong!r} is not a path")
-    return found
+    return tuple(map(without_credentials, found))
 
 
 def _columns(given: Mapping[str, str], table: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,7 @@ class Home:
     prefix: str = sys.prefix
     """The environment of the driver's Python."""
     version: str = kfmt_cli.__version__
-    stores: tuple[tuple[str, str], ...] = ()
+    stores: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Environment variables for access to object stores."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,24 @@ def test_search_goes_to_hits_and_names_the_command() -> None:
             assert content.offset(at) == expected[1]["offset"]
             await browser.press("left_square_bracket", "left_square_bracket")
             assert browser.app.session.hit_at == len(expected) - 1
+
+    run(work())
+
+
+def test_a_search_for_any_expression_ends(tmp_path: Path) -> None:
+    pytest.importorskip("re2", reason="google-re2 is not installed: pip install 'kfmt-cli[regex]'")
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({"type": "record", "key": "k-7", "value": "a" * 40 + "!"}))
+    assert kfmt("build", rows, tmp_path / "odd-0").code == 0
+
+    async def work() -> None:
+        async with driven(str(tmp_path / "odd-0"), size=LARGE) as browser:
+            await browser.press("slash", "ctrl+t")
+            assert "not found in this" in await browser.type("(a+)+$")
+            await browser.press("slash")
+            assert "is not a regular expression" in await browser.type(r"(a+)\1")
+            await browser.press("escape", "slash")
+            assert "1 of 1 record" in await browser.type("^k-[0-9]$")
 
     run(work())
 

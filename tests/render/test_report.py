@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.rows.test_contract import TYPES, fits
-from tests.support.samples import Row, kfmt
+from tests.support.samples import ORDERS, Row, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
 
 pytest.importorskip("altair", reason="the extra report is not installed")
@@ -280,3 +282,28 @@ def test_a_job_without_tables_of_a_page_is_told(tmp_path: Path) -> None:
     done = kfmt("report", "--from", folder, "--to", tmp_path / "page.html")
     assert done.code == 2
     assert "use verify, segments or stats" in done.err
+
+
+def test_it_needs_little_memory(tmp_path: Path) -> None:
+    """V8 ends its process under this limit."""
+    command = [sys.executable, "-m", "kfmt_cli", "report", ORDERS.parent, "--to", "page.html"]
+    limited = ["bash", "-c", 'ulimit -v 3000000; exec "$@"', "bash", *map(str, command)]
+    done = subprocess.run(
+        limited, capture_output=True, text=True, cwd=tmp_path, env=environment(), check=False
+    )
+    page = (tmp_path / "page.html").read_text()
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
+    assert "vl_convert was ended by signal" in done.stderr
+    assert "the page has no charts, only their data as tables" in done.stderr
+    assert 'class="chart"' not in page
+    assert "<details open><summary>Data for this chart" in page
+    (tmp_path / "page.html").unlink()
+    whole = made(ORDERS.parent, at=tmp_path)[0]
+    assert 'class="chart"' in whole
+    assert "<details open>" not in whole
+
+
+def test_what_draws_the_charts_is_not_taken_from_the_working_directory(tmp_path: Path) -> None:
+    (tmp_path / "vl_convert.py").write_text("raise SystemExit(7)")
+    done = kfmt("report", ORDERS.parent, "--to", "page.html", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")

@@ -81,6 +81,31 @@ def test_a_session_says_where_its_stores_are(spark: Any, monkeypatch: pytest.Mon
     assert dict(home_for(spark.sparkContext).stores)["AWS_ACCESS_KEY_ID"] == "of the driver alone"
 
 
+def test_workers_get_the_credentials_of_a_url(
+    bucket: Bucket, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kfmt_cli.core.credentials import _KEPT
+    from kfmt_cli.core.file_systems import _file_system
+    from kfmt_cli.spark import register
+    from kfmt_cli.spark.jobs import export_job
+    from kfmt_cli.spark.jobs.context import Context
+    from kfmt_cli.spark.request import request_of
+
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    _file_system.cache_clear()
+    url = f"{bucket.url}/data".replace("://", "://PLANTED:wJalrXUtnFEMI@")
+    register(spark)
+    rows = spark.read.format("kfmt").load(url)
+    assert {row.file.partition("/data")[0] for row in rows.select("file").collect()} == {bucket.url}
+    request = request_of({"path": url})
+    summary = export_job.run_job(Context(spark, request, str(tmp_path), "parquet", lambda _: None))
+    assert (summary.numbers["records"], summary.errors) == (1500, 0)
+    _KEPT.clear()
+    _file_system.cache_clear()
+
+
 def kept(place: str) -> dict[str, Any]:
     """An object that is JSON."""
     return get_json(place) or {}

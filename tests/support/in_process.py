@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 from unittest import mock
 
 from kfmt_cli.commands import log_settings, schemas_beside
-from kfmt_cli.core import elsewhere, file_systems, small_objects
+from kfmt_cli.core import credentials, elsewhere, file_systems, small_objects
 from kfmt_cli.disk import made, names, remote, segment, tree
 from kfmt_cli.render.sinks import repository
 from kfmt_cli.sharing import bounds
@@ -33,6 +33,7 @@ PIPE_HOLDS = 1 << 16  # bytes that are in a pipe before anybody reads
 # By what is at a path, which another run may find changed.
 _KNOWN_OF_PATHS: tuple[Callable[[], object], ...] = (
     *(known.clear for known in (tree.UNPACKED, tree.UNPACKED_FILES, tree.TROUBLES)),
+    credentials._KEPT.clear,
     *(known.clear for known in (elsewhere.OPENERS, elsewhere.FILES, made._TIERED)),
     *(known.clear for known in (remote._FOLDERS, remote._KEPT, small_objects._FAILED)),
     *(known.cache_clear for known in (names._real_place, names.place_of, names.parsed_place)),

@@ -6,10 +6,13 @@ its topic.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import altair as alt
 
+from kfmt_cli.errors import OutputError
 from kfmt_cli.findings.finding import SEVERITIES
 from kfmt_cli.formats.batch import CODECS
 
@@ -361,9 +364,30 @@ def specs() -> dict[str, Spec]:
     return {"treemap": _treemap(), **found}
 
 
-def runtime() -> str:
-    """Vega, Vega-Lite and vegaEmbed as one script, which defines `window.vegaEmbed`."""
-    import vl_convert
+# Of a Python that looks for modules only where this one does.
+_BUNDLE = """import sys
+sys.path[:] = sys.argv[1:]
+import vl_convert
+sys.stdout.buffer.write(vl_convert.javascript_bundle(None).encode())
+"""
 
-    script: str = vl_convert.javascript_bundle(None)  # type: ignore[arg-type]
-    return script
+
+def runtime() -> str:
+    """Vega, Vega-Lite and vegaEmbed as one script, which defines `window.vegaEmbed`; raises
+    OutputError.
+
+    A process of its own makes it, because vl_convert's V8 kills its process if memory is limited.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", _BUNDLE, *sys.path], capture_output=True, check=False
+        )
+    except OSError as error:
+        raise OutputError(f"vl_convert did not start: {error.strerror}") from error
+    if done.returncode < 0:
+        words = f"vl_convert was ended by signal {-done.returncode}, maybe for lack of memory"
+        raise OutputError(words)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").splitlines()
+        raise OutputError(f"vl_convert failed: {said[-1] if said else done.returncode}")
+    return done.stdout.decode()

@@ -69,7 +69,8 @@ class PageTopic:
 
 
 def document(data: PageData, runtime: Callable[[], str]) -> str:
-    """The page. runtime: returns the script that draws the charts."""
+    """The page. runtime: returns the script that draws the charts; without one, the page has only
+    their data."""
     figures = figures_of(data)
     anchors = _anchors(data)
     groups = list(sheets.finding_groups(data))

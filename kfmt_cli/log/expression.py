@@ -1,0 +1,113 @@
+"""Regular expressions for the bytes of records, in time that grows only with their length.
+
+Python's `re` tries the ways of a repetition one after another: `(a+)+$` takes longer than anyone
+waits, and no other thread runs meanwhile. So it gets only expressions without repetitions, and
+RE2 gets the others, written so that it finds what `re` would.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from kfmt_cli.errors import UsageError
+
+_EXTRA = "pip install 'kfmt-cli[regex]'"
+# An escape, a class, or a character that is not itself; everything else is the same for RE2.
+_TOKEN = re.compile(
+    rb"(?P<high>\\?[\x80-\xff]|\\x[89a-fA-F][0-9a-fA-F])|(?P<escape>\\.)"
+    rb"|(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<end>\$)|(?P<most>\{(?=,\d*\}))|(?P<repeat>[*+{]|(?<!\()\?)",
+    re.DOTALL,
+)
+_SPACES = rb"\t\n\v\f\r "
+_FLAGS = re.compile(rb"\(\?[a-zA-Z]*m")
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A regular expression; `expression` checks it."""
+
+    text: bytes
+
+    def search(self, data: bytes) -> bool:
+        """Whether it is found; raises UsageError without the package that it needs."""
+        return _compiled(self.text).search(data) is not None
+
+
+def expression(text: str) -> Expression:
+    """A regular expression for bytes; raises ValueError, and UsageError without the package that
+    it needs."""
+    found = Expression(os.fsencode(text))
+    try:
+        _compiled(found.text)
+    except (re.error, OverflowError) as error:
+        raise ValueError(str(error)) from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return found
+
+
+@cache
+def _compiled(text: bytes) -> Any:
+    """The expression as an object with `search`; raises as `re.compile` does, ValueError if RE2
+    cannot do it, and UsageError without RE2."""
+    known = re.compile(text, re.DOTALL)
+    if not _repeats(text):
+        return known
+    try:
+        import re2
+    except ImportError:
+        words = f"an expression with a repetition needs google-re2: {_EXTRA}"
+        raise UsageError(f"{os.fsdecode(text)!r}: {words}") from None
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.dot_nl = True
+    options.never_capture = True
+    options.log_errors = False
+    try:
+        return re2.compile(_as_re2(text), options)
+    except re2.error as error:
+        reason = error.args[0] if error.args else ""
+        said = os.fsdecode(reason) if isinstance(reason, bytes) else str(reason)
+        words = "backreferences, lookaround and the like are not supported with repetitions"
+        raise ValueError(f"{said}; {words}") from None
+
+
+def _repeats(text: bytes) -> bool:
+    kinds = (found.lastgroup for found in _TOKEN.finditer(text))
+    return any(kind in ("repeat", "most") for kind in kinds)
+
+
+def _as_re2(text: bytes) -> bytes:
+    """An expression as RE2 writes it."""
+    is_multiline = _FLAGS.search(text) is not None
+
+    def written(found: re.Match[bytes]) -> bytes:
+        token, kind = found[0], found.lastgroup
+        if kind == "escape":
+            return _ESCAPES.get(token, token)
+        if kind == "class":
+            inner = token[1:-1].replace(rb"\s", _SPACES)
+            return b"[" + re.sub(rb"(?<!\\)\[", rb"\\[", inner) + b"]"
+        if kind == "end" and not is_multiline:  # also before the last line feed
+            return rb"(?:\n?\z)"
+        if kind == "most":
+            return b"{0"
+        # Ignoring case applies to ASCII only.
+        return b"(?-i:" + _hexadecimal(token) + b")" if kind == "high" else token
+
+    return _TOKEN.sub(written, text)
+
+
+_ESCAPES = {
+    rb"\s": b"[" + _SPACES + b"]",
+    rb"\S": b"[^" + _SPACES + b"]",
+    rb"\Z": rb"\z",
+}
+
+
+def _hexadecimal(token: bytes) -> bytes:
+    return token if token.startswith(rb"\x") else rb"\x%02x" % token[-1]

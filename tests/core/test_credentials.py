@@ -1,0 +1,140 @@
+"""Credentials in URLs: what is shown, what reaches the store, and what travels."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+
+import pytest
+
+from kfmt_cli.core import credentials, file_systems
+from kfmt_cli.core.credentials import credentials_of, hidden, without_credentials
+from kfmt_cli.core.file_systems import file_system_at
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.sharing.request import Request
+
+pytest.importorskip("pyarrow")
+SECRET = "Zm9vYmFyLXNlY3JldA"  # noqa: S105
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept() -> Iterator[None]:
+    yield
+    credentials._KEPT.clear()
+    file_systems._file_system.cache_clear()
+
+
+URLS = [
+    (f"s3://KEY:{SECRET}@bucket/a", "s3://bucket/a"),
+    (f"s3a://KEY:{SECRET}@bucket", "s3a://bucket"),
+    (f"s3://bucket/a?access_key=KEY&secret_key={SECRET}&region=x", "s3://bucket/a"),
+    (f"s3://bucket/a?session_token={SECRET}", "s3://bucket/a"),
+    (f"abfs://box@account.dfs.core.windows.net/a?sv=2&sig={SECRET}%3D", None),
+    (f"abfs://box@account.dfs.core.windows.net/a?account_key={SECRET}", None),
+    (f"abfss://box:{SECRET}@account.dfs.core.windows.net/a", None),
+    (f"abfs://:{SECRET}@account/box/a", "abfs://account/box/a"),
+    (f"hdfs://user:{SECRET}@host:8020/a", "hdfs://host:8020/a"),
+    (f"webhdfs://host:9870/a?delegation={SECRET}", "webhdfs://host:9870/a"),
+    (f"gs://bucket/a?sas_token={SECRET}", "gs://bucket/a"),
+    (f"gs://bucket/a?token={SECRET}", "gs://bucket/a"),
+    (f"http://user:{SECRET}@host/a?b=c", "http://host/a?b=c"),
+    (f"https://{SECRET}@host/a", "https://host/a"),
+    (f"https://host/a?X-Amz-Signature={SECRET}&X-Amz-Date=1", "https://host/a"),
+    (f"sftp://user:p@{SECRET}@host/a", "sftp://host/a"),
+]
+
+
+@pytest.mark.parametrize(("url", "shown"), URLS)
+def test_a_url_is_shown_without_its_credentials(url: str, shown: str | None) -> None:
+    if shown is None:
+        shown = f"{url.partition('://')[0]}://box@account.dfs.core.windows.net/a"
+    assert hidden(f"{url}: not found") == f"{shown}: not found" or "?" in url
+    assert SECRET not in hidden(f"{url}: not found")
+    assert without_credentials(url) == shown
+    assert without_credentials(shown) == shown
+    kept = credentials_of(f"{shown.rstrip('/')}/orders-0/0.log")
+    assert kept is not None
+    assert SECRET in kept.user + kept.query
+    for secret in kept.secrets():
+        assert hidden(f"refused: {secret} of {url}") == f"refused: *** of {shown}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/var/lib/kafka:a@b/c", "a?token=x", "-", "file:///a:b@c?token=x", "s3://bucket/a?b/c=d"),
+        *("abfss://box@account.dfs.core.windows.net/a", "hdfs://alice@host:8020/a@b"),
+        *("s3://bucket/a@b:c", "hdfs://[::1]:8020/a@b", "s3://bucket/what?", "s3://bucket/?a=b"),
+    ],
+)
+def test_a_path_without_credentials_is_left_alone(path: str) -> None:
+    assert without_credentials(path) == path
+    assert hidden(f"{path}: x") == f"{path}: x"
+    assert credentials_of(path) is None
+
+
+@pytest.mark.parametrize("url", [f"s3://K:{SECRET}/x@b/a", f"hdfs://u:{SECRET}?@b/a"])
+def test_a_password_that_ends_the_host_is_not_shown(url: str) -> None:
+    with pytest.raises(UsageError, match="write them as %2F") as raised:
+        without_credentials(url)
+    assert SECRET not in str(raised.value)
+    assert SECRET not in hidden(url)
+
+
+def test_one_bucket_has_one_pair_of_credentials() -> None:
+    without_credentials(f"s3://KEY:{SECRET}@bucket/a")
+    without_credentials(f"s3a://KEY:{SECRET}@bucket/b")
+    without_credentials("s3://KEY:other@another/b")
+    with pytest.raises(
+        UsageError, match="s3://bucket: is given with different credentials"
+    ) as raised:
+        without_credentials("s3://KEY:other@bucket/b")
+    assert "other" not in str(raised.value)
+
+
+def test_the_store_gets_them(server: str) -> None:
+    del server
+
+    def settings(url: str) -> dict[str, object]:
+        system, below = file_system_at(without_credentials(url))
+        assert below == "bucket/a"
+        found: dict[str, object] = system.__reduce__()[1][0]
+        return found
+
+    of_user = settings("s3://KEY:SEC%2FRET@bucket/a")
+    assert (of_user["access_key"], of_user["secret_key"]) == ("KEY", "SEC/RET")
+    credentials._KEPT.clear()
+    query = "access_key=K&secret_key=S%2B&session_token=T&region=x&endpoint_override=host%3A1"
+    of_query = settings(f"s3://bucket/a?{query}")
+    assert [of_query[f"{name}_key"] for name in ("access", "secret")] == ["K", "S+"]
+    assert (of_query["session_token"], of_query["endpoint_override"]) == ("T", "host:1")
+    credentials._KEPT.clear()
+    top = "abfss://bucket@account.dfs.core.windows.net/a"
+    assert settings(f"{top}?account_key=a2V5")["account_key"] == "a2V5"
+    credentials._KEPT.clear()
+    signature = "sv=2&sig=a%3D"
+    assert settings(f"{top}?{signature}")["sas_token"] == f"?{signature}"
+    credentials._KEPT.clear()
+    assert settings("abfss://bucket:a2V5@account.dfs.core.windows.net/a")["account_key"] == "a2V5"
+
+
+def test_an_error_of_a_library_is_shown_without_them() -> None:
+    for url in (f"nothing://user:{SECRET}@host/a", f"hdfs://user:{SECRET}@host/a"):
+        clean = without_credentials(url)
+        with pytest.raises((InputError, UsageError)) as raised:
+            file_system_at(clean)
+        assert SECRET not in str(raised.value)
+        assert "://host: " in str(raised.value)
+
+
+def test_a_request_takes_them_to_other_processes() -> None:
+    url = without_credentials(f"s3://KEY:{SECRET}@bucket/a")
+    request = Request(paths=(url,))
+    assert SECRET not in repr(request)
+    data = pickle.dumps(request)
+    credentials._KEPT.clear()
+    assert pickle.loads(data) == request  # noqa: S301
+    kept = credentials_of(url)
+    assert kept is not None
+    assert kept.user == f"KEY:{SECRET}"
+    assert request == Request(paths=(url,))

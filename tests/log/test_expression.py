@@ -1,0 +1,102 @@
+"""Regular expressions of records: what `re` finds, in bounded time."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import re
+import sys
+import time
+
+import pytest
+
+from kfmt_cli.browse.hunting import REGEX, SoughtText
+from kfmt_cli.errors import UsageError
+from kfmt_cli.log import expression as module
+from kfmt_cli.log.expression import Expression, expression
+from kfmt_cli.log.matching import match_of
+from tests.support.samples import ORDERS, kfmt
+
+pytest.importorskip("re2")
+
+CATASTROPHIC = ["(a+)+$", "(a|aa)+$", "(a|a?)+$", "(.*a){20}$", "([a-z]+)*=", "(?i)(A*)*b"]
+ATOMS = [
+    *("a", "b", "A", "é", "ü", ".", r"\.", r"\s", r"\S", r"\d", r"\D", r"\w", r"\W", r"\n", r"\b"),
+    *("[ab]", "[^a]", "[]a]", "[^]a]", r"[\s]", r"[^\sa]", "[a[b]", r"[\]\\]", r"\x41", r"\xe9"),
+    *("(a|b)", "(?:ab|)", "(?P<n>a)", "(?i:a)", "(?-s:.)", r"\$", "-", r"\-", r"\ ", r"[$\d.]"),
+    *("[é]", r"\é"),
+]
+REPEATS = ["", "", "*", "+", "?", "*?", "+?", "{2}", "{,2}", "{1,}", "{0,1}?", "{x}", "{,}"]
+PIECES = [
+    *(b"a", b"b", b"A", b"\xc3\xa9", b"\xe9", b"\xc9", b"\xff", b"\n", b"\x0b"),
+    *(b" ", b"1", b"$", b"]", b"[", b"\\"),
+]
+
+
+def made(draw: random.Random) -> str:
+    parts = [draw.choice(ATOMS) + draw.choice(REPEATS) for _ in range(draw.randint(1, 4))]
+    front = draw.choice(["", "", "^", r"\A", "(?i)", "(?m)^", "(?m)"])
+    return front + "".join(parts) + draw.choice(["", "", "$", r"\Z", "|b"])
+
+
+def test_it_finds_what_re_finds() -> None:
+    draw = random.Random(7)
+    texts = [b"".join(draw.choices(PIECES, k=n)) for n in range(9) for _ in range(12)]
+    compared = 0
+    for _ in range(3000):
+        words = made(draw)
+        try:
+            known = re.compile(words.encode(), re.DOTALL)
+        except re.error:
+            with pytest.raises(ValueError, match=r"\w"):
+                expression(words)
+            continue
+        ours = expression(words)
+        for text in texts:
+            assert ours.search(text) == (known.search(text) is not None), (words, text)
+            compared += 1
+    assert compared > 200_000
+
+
+@pytest.mark.parametrize("words", CATASTROPHIC)
+def test_no_expression_takes_for_ever(words: str) -> None:
+    began = time.monotonic()
+    for text in (b"a" * 100_000 + b"!", b"x" * 100_000):
+        expression(words).search(text)
+        SoughtText(words, REGEX).pattern.search(text)
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("command", ["find", "dump", "cat"])
+def test_no_command_takes_for_ever(command: str) -> None:
+    began = time.monotonic()
+    done = kfmt(command, ORDERS, "--value", r"~(([\s\S])+)+=$")
+    assert done.code in (0, 1)
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize("words", [r"(a)\1+", "a(?=b)c*", "(?<!a)b+", "a{5000}", "(?x) a +"])
+def test_what_re2_cannot_do_is_said(words: str) -> None:
+    done = kfmt("find", ORDERS, "--key", f"~{words}")
+    assert done.code == 2
+    assert "not a regular expression" in done.err
+    assert "are not supported" in done.err
+    assert done.err.count("\n") == 1
+    with pytest.raises(UsageError, match="are not supported"):
+        _ = SoughtText(words, REGEX).pattern
+
+
+def test_only_repetitions_need_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "re2", None)
+    module._compiled.cache_clear()
+    for words in ("customer-[1-3]$", r"(?i)hazel|amber", r"a\*", "[*+?{]", r"(a)(?=b)\1"):
+        assert not expression(words).search(b"nothing")
+    for words in ("a+", "a.*b", "ab?", "a{2}", "a{,2}"):
+        with pytest.raises(UsageError, match=r"pip install 'kfmt-cli\[regex\]'"):
+            expression(words)
+
+
+def test_it_goes_to_other_processes() -> None:
+    match = match_of("~a+b", None, ["h=~x*"], None)
+    assert pickle.loads(pickle.dumps(match)) == match  # noqa: S301
+    assert match.key == Expression(b"a+b")
