@@ -13,13 +13,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
+from kfmt_cli.core.claims import Claim
 from kfmt_cli.core.layout.wire import Buffer
 from kfmt_cli.core.source import file_at
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import as_given, printable
 from kfmt_cli.errors import InputError, OutputError, UsageError
-from kfmt_cli.writing.unfinished import Claim, claim_file, claim_folder, take_away
+from kfmt_cli.writing.unfinished import claim_file, claim_folder, take_away
 
 
 class OutputFile:
