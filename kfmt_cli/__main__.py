@@ -41,9 +41,6 @@ def run() -> int:
         except click.exceptions.Abort:
             raise KeyboardInterrupt from None
         except click.ClickException as error:
-            from kfmt_cli.render.style import safe
-
-            error.message = "\n".join(map(safe, error.message.splitlines()))
             error.show()
             return error.exit_code
         if sys.stdout is not None:
