@@ -1,4 +1,4 @@
-"""A listing that never ends is given up; one that is only long is not."""
+"""Listings that lie: of one that never ends, and of sizes that no object has."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain, cycle, islice
+from pathlib import Path
 
 import pytest
 
 from kfmt_cli.core import long_listings
+from kfmt_cli.core.elsewhere import OPENERS
 from kfmt_cli.core.long_listings import listed, repeated
-from kfmt_cli.core.stores import listing
+from kfmt_cli.core.stores import StoredFile, listing
+from kfmt_cli.disk import remote
+from kfmt_cli.disk.tree import TROUBLES, UNPACKED
 from kfmt_cli.errors import InputError
 
 OBJECT = (
@@ -114,3 +118,21 @@ def test_what_a_listing_raises_is_raised() -> None:
 
     with pytest.raises(PermissionError, match="403"):
         listed(ask, "s3://bucket/logs")
+
+
+@pytest.mark.parametrize("size", [-5, 1 << 62])
+def test_a_size_that_no_object_has_is_one_line(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [StoredFile(f"s3://odd/orders-0/{n:020}.log", size * n, 0) for n in (0, 1)]
+    monkeypatch.setattr(remote, "_FOLDERS", {})
+    monkeypatch.setattr(remote, "about", lambda _: None)
+    monkeypatch.setattr(remote, "files_in", lambda _: iter(found))
+    try:
+        path = Path(remote.placed("s3://odd/orders-0", lambda: str(tmp_path)))
+        words = f"the store lists it with {size} bytes, which no object has"
+        assert TROUBLES.pop(str(path)) == [f"{found[1].path}: {words}"]
+        assert [file.name for file in path.iterdir()] == [f"{0:020}.log"]
+    finally:
+        OPENERS.pop(str(tmp_path))
+        UNPACKED.pop(str(tmp_path))
