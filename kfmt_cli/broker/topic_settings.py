@@ -146,13 +146,3 @@ def _value(name: str, field: str, text: str, factor: int) -> object:
     except ValueError:
         raise UsageError(f"{name}={text}: not a number") from None
     return number * factor if number >= 0 else number
-
-
-def properties(text: str) -> dict[str, str]:
-    """The names and values in a properties file."""
-    found = {}
-    for line in text.splitlines():
-        name, equals, value = line.strip().partition("=")
-        if equals and not name.startswith(("#", "!")):
-            found[name.strip()] = value.strip()
-    return found

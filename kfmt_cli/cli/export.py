@@ -101,7 +101,8 @@ def export(
         raise UsageError("pyarrow is not installed: pip install 'kfmt-cli[arrow]'")
     from kfmt_cli.arrow.lake import lake_of
     from kfmt_cli.commands.each_partition import LogStarts
-    from kfmt_cli.commands.export import Export, exported
+    from kfmt_cli.commands.export import Export
+    from kfmt_cli.rows.table_types import exported
     from kfmt_cli.sharing.request import request_with
 
     if max_split_bytes is not None:

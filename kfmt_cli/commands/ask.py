@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kfmt_cli.commands.answer import Answer, answer_of
-from kfmt_cli.commands.read import Path, path_name, path_names
+from kfmt_cli.commands.read import Path, path_names
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores
-from kfmt_cli.disk.made import made_of
 from kfmt_cli.errors import UsageError
 from kfmt_cli.findings.finding import MOST_FINDINGS
 
@@ -103,7 +102,7 @@ def diff(a: Path, b: Path) -> Answer:
     """Compare two replicas, as `kfmt diff` does."""
     from kfmt_cli.commands.diff import Diff
 
-    both = made_of(path_name(a)), made_of(path_name(b))
+    both = path_names([a]) + path_names([b])
     return answer_of(lambda run: Diff(run, Limit()).paths(*both))
 
 

@@ -16,6 +16,7 @@ from kfmt_cli.commands.rebuild import REBUILT
 from kfmt_cli.commands.salvage import SALVAGED
 from kfmt_cli.commands.verify import LOG_RESULT
 from kfmt_cli.disk.kinds import KINDS
+from kfmt_cli.disk.kinds.notes import ROWS as NOTES_ROWS
 from kfmt_cli.rows.anatomy import FIELD
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType
@@ -24,6 +25,7 @@ from kfmt_cli.rows.found import FOUND
 from kfmt_cli.rows.record import DECODED_RECORD, RECORD
 from kfmt_cli.rows.result import SEVERITIES, ResultType
 from kfmt_cli.rows.shapes import SHAPES
+from kfmt_cli.rows.table_types import BATCHES, RECORDS, TABLES, exported
 from kfmt_cli.rows.transaction import TRANSACTION
 
 _RESULTS = {
@@ -33,6 +35,7 @@ _RESULTS = {
     "build": BUILT,
     "convert-v0-to-v2": CONVERTED,
     "salvage": SALVAGED,
+    "export": exported((RECORDS.name, BATCHES.name)),
 }
 
 
@@ -62,13 +65,22 @@ def contract() -> Iterator[ContractPart]:
         )
     kinds = dict.fromkeys(chain.from_iterable(kind.row_types for kind in KINDS))
     yield ContractPart(
-        "Entries of files", tuple(kind for kind in kinds if kind not in (BATCH, RECORD))
+        "Entries of files",
+        (*(kind for kind in kinds if kind not in (BATCH, RECORD)), NOTES_ROWS),
     )
 
 
 def _result(command: str, type_: ResultType) -> RowType:
     """The row type of a command's result for a file."""
-    counted = (Column(number, doc="", given=f"has_{number}") for number in type_.numbers)
+    counted = (
+        Column(
+            number,
+            doc="",
+            given=f"has_{number}",
+            only=(f"has_{number}", 1) if number in TABLES and command == "export" else None,
+        )
+        for number in type_.numbers
+    )
     columns = (
         Column("file", ColumnKind.TEXT, "The file."),
         Column("kind", ColumnKind.TEXT, "File type."),

@@ -33,8 +33,8 @@ from kfmt_cli.findings.damage import UNREAD
 from kfmt_cli.findings.finding import MOST_FINDINGS, Findings
 from kfmt_cli.log.select import Selection
 from kfmt_cli.render.style import count
-from kfmt_cli.rows.result import Result, ResultType
-from kfmt_cli.rows.table_types import LAKE_TABLES, RECORDS, SNAPSHOT_RECORDS
+from kfmt_cli.rows.result import Result
+from kfmt_cli.rows.table_types import LAKE_TABLES, SNAPSHOT_RECORDS, exported
 from kfmt_cli.sharing.piece import Piece, cuts_of
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.processes import map_processes
@@ -43,14 +43,6 @@ from kfmt_cli.sharing.seams import Seam, is_torn
 from kfmt_cli.writing.output import writing
 
 UNFINISHED = ".kfmt-export-unfinished"
-WIDTHS = {"records": 11, "batches": 9, "bytes": 14}
-
-
-def exported(tables: tuple[str, ...]) -> ResultType:
-    """The counters per file: bytes, and rows of each exported table."""
-    shown = {name: width for name, width in WIDTHS.items() if name in ("bytes", *tables)}
-    more = (SNAPSHOT_RECORDS.name,) if RECORDS.name in tables else ()
-    return ResultType(("bytes", *tables, *more), shown)
 
 
 @dataclass(slots=True)

@@ -14,10 +14,10 @@ from kfmt_cli.broker.topic_settings import (
     TOPIC_FIELDS,
     TopicSettings,
     fields_in,
-    properties,
     with_properties,
 )
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.properties import java_properties, java_text
 from kfmt_cli.disk.names import place_of
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import classify
@@ -81,11 +81,7 @@ class SettingsOf:
         if self._base is None:
             self._base = TopicSettings()
             if self.config is not None:
-                try:
-                    text = self.config.read_text()
-                except (OSError, UnicodeDecodeError) as error:
-                    raise UsageError(f"{self.config}: cannot be read: {error}") from error
-                self._given = properties(text)
+                self._given = _properties(self.config)
                 self._base = with_properties(self._base, self._given)
         if log_directory not in self._known:
             self._known[log_directory] = _configs(log_directory)
@@ -93,6 +89,19 @@ class SettingsOf:
         found = with_properties(self._base, known.get("", {}))
         found = with_properties(found, known.get(topic or "", {}) if topic else {})
         return replace(found, **self.changes)  # type: ignore[arg-type]
+
+
+def _properties(path: Path) -> dict[str, str]:
+    """The names and values in a broker's properties file, as Java reads it; raises UsageError."""
+
+    def malformed(position: int, words: str) -> None:
+        raise UsageError(f"{path} byte {position}: {words}")
+
+    try:
+        text = java_text(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    return {name: str(value) for _, name, value in java_properties(text, malformed)}
 
 
 def compacts(topic: str | None, log_directory: Path) -> bool | None:

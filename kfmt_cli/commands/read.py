@@ -27,7 +27,7 @@ from kfmt_cli.disk.made import made_of, without_doubles
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.place import with_place
 from kfmt_cli.disk.targets import target_of
-from kfmt_cli.disk.tree import classify, distinct, topic_of
+from kfmt_cli.disk.tree import classify, distinct, printable, topic_of
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import Finding, in_order
 from kfmt_cli.log.decompress import is_heavy
@@ -48,16 +48,19 @@ Columns = dict[str, np.ndarray[Any, Any]]
 def path_names(path: Path | Sequence[Path]) -> tuple[str, ...]:
     """One path or several, as text, with archives unpacked; raises InputError, also for a path
     where there is nothing."""
-    paths = [path] if isinstance(path, str | bytes | os.PathLike) else path
-    names = [path_name(each_path) for each_path in paths]
-    return without_doubles([made_of(name) for name in names])
+    return without_doubles([there(made_of(os.fsdecode(each))) for each in each_of(path)])
 
 
-def path_name(path: Path) -> str:
-    """A path as text; raises InputError if there is nothing."""
-    name = os.fsdecode(path)
+def each_of(path: Path | Sequence[Path]) -> Sequence[Path]:
+    """One path or several, as several."""
+    return [path] if isinstance(path, str | bytes | os.PathLike) else path
+
+
+def there(name: str) -> str:
+    """A path, if there is something; raises InputError."""
     if is_local(name) and not os.path.lexists(local(name)):
-        raise InputError(f"{name}: No such file or directory", file=name, is_gone=True)
+        words = f"{printable(name)}: No such file or directory"
+        raise InputError(words, file=printable(name), is_gone=True)
     return name
 
 
@@ -316,7 +319,7 @@ class FileRows:
 
 def read_file(path: Path) -> FileRows:
     """Read a file of any kind that kfmt knows; a log as batches. Raises InputError."""
-    name = without_credentials(path_name(path))
+    name = there(without_credentials(os.fsdecode(path)))
     file = classify(name, name)
     if file.kind.read is not None:
         contents = file.kind.read(file)

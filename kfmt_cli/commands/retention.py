@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 
 from kfmt_cli.broker.retention_rules import (
     FILE_TIME,
@@ -27,7 +26,7 @@ from kfmt_cli.commands.each_partition import each_partition
 from kfmt_cli.commands.log_settings import SettingsOf, with_sources
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.elsewhere import is_elsewhere
-from kfmt_cli.core.source import READ_ONLY, file_at
+from kfmt_cli.core.source import READ_ONLY, FileSource, file_at
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.fixed import TIME_INDEX as TIMES
 from kfmt_cli.disk.kinds.kind import Input
@@ -198,8 +197,7 @@ def facts_of(
 
 def _last_time(file: Input) -> tuple[int | None, str]:
     """Timestamp of the last entry of a segment's time index, or None and the reason."""
-    path = f"{file.path.removesuffix('.log')}{TIMES.suffix}"
-    with _opened(path) as opened:
+    with _opened(file, TIMES.suffix) as opened:
         if opened is None:
             return None, "it has no time index"
         size, read = opened
@@ -211,9 +209,10 @@ def _last_time(file: Input) -> tuple[int | None, str]:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[tuple[int, Callable[[int, int], bytes]] | None]:
-    """The size of a file and a function that reads `n` bytes at a position; None if it cannot be
-    opened. Kept cheap: there may be 28,000 files."""
+def _opened(log: Input, suffix: str) -> Iterator[tuple[int, Callable[[int, int], bytes]] | None]:
+    """The size of a file next to a log, and a function that reads `n` bytes at a position, which
+    raises InputError; None if it cannot be opened. Kept cheap: there may be 28,000 files."""
+    path = f"{log.path.removesuffix('.log')}{suffix}"
     if is_elsewhere(path):
         try:
             with file_at(path) as file:
@@ -231,18 +230,19 @@ def _opened(path: str) -> Iterator[tuple[int, Callable[[int, int], bytes]] | Non
     except OSError:
         yield None
         return
+    source = FileSource(handle, f"{log.name.removesuffix('.log')}{suffix}")
     try:
-        yield os.fstat(handle).st_size, partial(os.pread, handle)
+        yield source.size or 0, lambda n, position: source.block(position, n, n)
     finally:
-        os.close(handle)
+        source.close()
 
 
 def active_of(file: Input) -> tuple[ActiveFacts, int]:
     """Facts about the active segment, and its end offset: from its first batch and the batches
-    after the last entry of its offset index."""
-    base, stem = file.base_offset or 0, file.path.removesuffix(".log")
-    entries, position = _last_entry(f"{stem}{OFFSET_INDEX.suffix}", _OFFSETS)
-    times, _ = _last_entry(f"{stem}{TIMES.suffix}", _ENTRY)
+    after the last entry of its offset index. Raises InputError."""
+    base = file.base_offset or 0
+    entries, position = _last_entry(file, OFFSET_INDEX.suffix, _OFFSETS)
+    times, _ = _last_entry(file, TIMES.suffix, _ENTRY)
     first_time = last_time = None
     last = base - 1
     log = LogBytes(file.path, file.name)
@@ -263,9 +263,10 @@ def active_of(file: Input) -> tuple[ActiveFacts, int]:
     return ActiveFacts(file.name, base, size, first_time, last_time, last, entries, times), last + 1
 
 
-def _last_entry(path: str, width: int) -> tuple[int, int]:
-    """Number of entries of an index without trailing zeros, and the last entry's last number."""
-    with _opened(path) as opened:
+def _last_entry(log: Input, suffix: str, width: int) -> tuple[int, int]:
+    """Number of entries of an index without trailing zeros, and the last entry's last number;
+    raises InputError."""
+    with _opened(log, suffix) as opened:
         if opened is None:
             return 0, 0
         size, read = opened

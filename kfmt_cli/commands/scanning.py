@@ -13,7 +13,7 @@ from datetime import datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kfmt_cli.commands.read import LogRows, Path, read_batches, read_records
+from kfmt_cli.commands.read import LogRows, Path, each_of, read_batches, read_records
 from kfmt_cli.core.credentials import without_credentials
 from kfmt_cli.errors import InputError, UsageError
 
@@ -37,8 +37,7 @@ class Scan:
 
     def __post_init__(self) -> None:
         """Shown without credentials; raises UsageError."""
-        paths = [self.path] if isinstance(self.path, str | os.PathLike) else self.path
-        clean = [without_credentials(os.fspath(path)) for path in paths]
+        clean = [without_credentials(os.fsdecode(path)) for path in each_of(self.path)]
         object.__setattr__(self, "path", clean)
 
     def rows(self, columns: Sequence[str] | None = None) -> LogRows:

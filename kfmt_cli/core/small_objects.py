@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -116,6 +116,17 @@ def tag_of(url: str) -> str | None:
         return obstore.head(store, name)["e_tag"]
     except FileNotFoundError:
         return None
+
+
+def names_below(url: str) -> Iterator[list[str]]:
+    """The names of the objects below a URL, many at a time; none if obstore cannot be used for the
+    store. Raises errors of any kind."""
+    store, name = _place(url)
+    if store is not None:
+        import obstore
+
+        for page in obstore.list(store, name.rstrip("/") or None):
+            yield [found["path"] for found in page]
 
 
 def _place(url: str) -> tuple[S3Store | AzureStore | None, str]:

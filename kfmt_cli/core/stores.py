@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kfmt_cli.core.file_systems import PATIENCE, file_system_at, one_line
+from kfmt_cli.core.long_listings import listed
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import InputError
 
@@ -107,7 +108,8 @@ def files_in(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
     if isinstance(system, fs.PyFileSystem):
         yield from _files_of_fsspec(system.handler.fs, path.rstrip("/"), below, recursive)
         return
-    found = insist(lambda: system.get_file_info(fs.FileSelector(below, recursive=recursive)), path)
+    selector = fs.FileSelector(below, recursive=recursive)
+    found = insist(lambda: listed(lambda: system.get_file_info(selector), path), path)
     top, folder = f"{path.rstrip('/')}/", f"{below.strip('/')}/"
     for info in found:
         if info.type is fs.FileType.File:

@@ -113,16 +113,17 @@ def _plain(path: str) -> str:
 def _temporary() -> str:
     import atexit
     import shutil
-    import tempfile
 
-    folder = tempfile.mkdtemp(prefix="kfmt-")
+    from kfmt_cli.core.claims import claim_scratch
+
+    claim = claim_scratch()
 
     def take_away() -> None:
-        for _ in range(2):  # again for files created meanwhile
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(claim.inside, ignore_errors=True)
+        claim.give_up()  # also of files created meanwhile
 
     atexit.register(take_away)
-    return folder
+    return str(claim.inside)
 
 
 def _tiered_in(path: str) -> str | None:

@@ -16,6 +16,7 @@ from kfmt_cli.errors import InputError
 
 MOST_KEPT = 256  # objects
 MOST_KEPT_BYTES = 64 << 10  # size limit per object
+MOST_BYTES = 1 << 50  # of an object; no store takes more
 MOMENT = 10.0  # seconds that they are cached
 # The directories that contain the placeholders of each scheme.
 _FOLDERS: dict[str, str] = {}
@@ -84,6 +85,9 @@ def _place(top: str, listed: Iterable[StoredFile]) -> Iterable[str]:
         folder = top + below.rpartition("/")[0]
         if "//" in below or {"..", "."} & set(below.split("/")):
             yield f"{file.path}: not a valid file name"
+            continue
+        if not 0 <= file.size <= MOST_BYTES:
+            yield f"{file.path}: the store lists it with {file.size} bytes, which no object has"
             continue
         try:
             if folder not in made:

@@ -20,7 +20,7 @@ def cleaning_lines(row: Mapping[str, Any], theme: Theme) -> Iterator[str]:
     if words is not None:
         if words.startswith(POLICY):
             words += "; use --cleanup-policy compact to see what cleaning would do"
-        yield f"{name}   not cleaned: {words}\n"
+        yield f"{name}   not cleaned: {safe(words)}\n"
         return
     yield f"{name}   clean up to offset {row['first_dirty_offset']}, "
     yield f"dirty up to {row['first_uncleanable_offset']}; "

@@ -17,7 +17,7 @@ Freed = list[tuple[int, int]]
 def heading(partition: str, settings: Mapping[str, Mapping[str, object]], theme: Theme) -> str:
     """A partition and the settings that decide, each with its source."""
     words = [f"{name}={told['value']} ({told['source']})" for name, told in settings.items()]
-    return f"{theme.paint('bold', safe(partition))}   {' '.join(words)}\n"
+    return f"{theme.paint('bold', safe(partition))}   {safe(' '.join(words))}\n"
 
 
 def fate_line(fate: SegmentFate, width: int, theme: Theme) -> str:

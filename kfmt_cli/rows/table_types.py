@@ -13,6 +13,7 @@ from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.column import Column, ColumnKind, RowType, column_of, milliseconds, number
 from kfmt_cli.rows.documents import FINDING
 from kfmt_cli.rows.record import DECODED_RECORD
+from kfmt_cli.rows.result import ResultType
 
 # Prefix of the source of a record column that comes from the record's batch.
 OF_BATCH = "batch."
@@ -138,6 +139,16 @@ TABLES: dict[str, RowType] = {
 
 LAKE_TABLES = (RECORDS.name, BATCHES.name, SNAPSHOT_RECORDS.name)
 """The tables of an export."""
+
+
+_WIDTHS = {"records": 11, "batches": 9, "bytes": 14}
+
+
+def exported(tables: tuple[str, ...]) -> ResultType:
+    """The counters per file of an export: bytes, and rows of each exported table."""
+    shown = {name: width for name, width in _WIDTHS.items() if name in ("bytes", *tables)}
+    more = (SNAPSHOT_RECORDS.name,) if RECORDS.name in tables else ()
+    return ResultType(("bytes", *tables, *more), shown)
 
 
 def has_records(table: str) -> bool:

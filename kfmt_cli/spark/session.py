@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -18,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kfmt_cli.core.claims import scratch_folder
 from kfmt_cli.errors import SessionError, UsageError
 
 if TYPE_CHECKING:
@@ -94,10 +94,10 @@ def session(
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    with tempfile.TemporaryDirectory(prefix="kfmt-spark-") as scratch:
-        quiet = Path(scratch) / "log4j2.properties"
+    with scratch_folder("spark-") as scratch:
+        quiet = scratch / "log4j2.properties"
         quiet.write_text(QUIET)
-        log = Path(scratch) / "spark.log"
+        log = scratch / "spark.log"
         # Also retry on one machine: without the second number a task has one attempt.
         master = re.sub(r"^local\[(\*|\d+)\]$", r"local[\1,4]", master)
         conf = SparkConf().setMaster(master).setAppName("kfmt")

@@ -6,20 +6,23 @@ killed process leaves temporary files, see `writing/unfinished.py`, and nothing 
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
+from kfmt_cli.core.claims import Claim
 from kfmt_cli.core.layout.wire import Buffer
 from kfmt_cli.core.source import file_at
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import as_given, printable
 from kfmt_cli.errors import InputError, OutputError, UsageError
-from kfmt_cli.writing.unfinished import Claim, claim_file, claim_folder, take_away
+from kfmt_cli.writing.unfinished import claim_file, claim_folder, take_away
 
 
 class OutputFile:
@@ -51,14 +54,22 @@ class OutputFile:
             self._file.close()
 
 
+_TAKEN = {
+    None: "already exists; choose another DST",
+    False: "already exists; use --force to replace it",
+    True: "another run has just written it; run this command again",
+}
+
+
 class Staging:
     """A temporary folder that becomes DST, or whose files are moved into DST.
 
+    force: whether to replace files; None if the command never does, so that DST must be new.
     folder: where to write, with the same relative paths as under DST. left_over: removed leftovers
     of killed runs.
     """
 
-    def __init__(self, destination: str, force: bool = False) -> None:
+    def __init__(self, destination: str, force: bool | None = None) -> None:
         need_local(destination)
         self.destination = Path(destination)
         self._force = force
@@ -67,6 +78,8 @@ class Staging:
         if self.destination.is_symlink() or self.destination.exists():
             if not self.destination.is_dir():
                 raise UsageError(f"{destination}: exists and is not a directory")
+            if force is None:
+                raise UsageError(f"{destination}: {_TAKEN[force]}")
             parent = self.destination  # so that renames stay within one file system
         with writing(self.destination):
             parent.mkdir(parents=True, exist_ok=True)
@@ -81,9 +94,7 @@ class Staging:
         assert not path.is_absolute(), name
         assert ".." not in path.parts, name
         if not self._force and (self.destination / path).exists():
-            raise UsageError(
-                f"{self.destination / path}: already exists; use --force to replace it"
-            )
+            raise UsageError(f"{self.destination / path}: {_TAKEN[self._force]}")
         return OutputFile(self.destination / path, self.folder / path)
 
     def put(self, name: str, data: bytes) -> None:
@@ -122,9 +133,7 @@ class Staging:
         taken = [name for name in names if (self.destination / name).exists()]
         if taken and not self._force:
             more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
-            raise UsageError(
-                f"{self.destination / taken[0]}{more}: already exists; use --force to replace it"
-            )
+            raise UsageError(f"{self.destination / taken[0]}{more}: {_TAKEN[self._force]}")
         with writing(self.destination):
             for folder in {
                 self.folder,
@@ -133,16 +142,23 @@ class Staging:
                 _sync_folder(folder)
             if self._whole:
                 self.folder.chmod(0o777 & ~_umask())
-                # A directory created meanwhile is replaced only if it is empty.
-                self.folder.rename(self.destination)
+                self._appear()
             else:
                 for name in names:
                     target = self.destination / name
                     target.parent.mkdir(parents=True, exist_ok=True)
                     (self.folder / name).replace(target)
-            self._claim.give_up()
-            _sync_folder(self.destination)
-            _sync_folder(self.destination.absolute().parent)
+        self._claim.give_up()
+        _settle(self.destination, self.destination, self.destination.absolute().parent)
+
+    def _appear(self) -> None:
+        """Make the folder DST; raises OSError, and UsageError if another run has made DST."""
+        try:
+            self.folder.rename(self.destination)  # replaces an empty directory only
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+            raise UsageError(f"{self.destination}: {_TAKEN[self._force]}") from error
 
     def discard(self) -> None:
         """Remove uncommitted files."""
@@ -150,7 +166,7 @@ class Staging:
 
 
 @contextmanager
-def staged(destination: str, force: bool = False) -> Iterator[Staging]:
+def staged(destination: str, force: bool | None = None) -> Iterator[Staging]:
     """A Staging, committed at the end of the block, or discarded if the block fails."""
     staging = Staging(destination, force)
     try:
@@ -179,7 +195,7 @@ def replace_keeping_old(path: Path, data: bytes) -> Path | None:
             claim.path.replace(path)
         finally:
             claim.give_up()
-        _sync_folder(path.parent)
+    _settle(path, path.parent)
     return kept
 
 
@@ -190,7 +206,7 @@ def set_aside(path: Path) -> Path | None:
     with writing(path):
         kept = _free_name(path)
         path.rename(kept)
-        _sync_folder(path.parent)
+    _settle(kept, path.parent)
     return kept
 
 
@@ -214,6 +230,16 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _settle(path: Path, *folders: Path) -> None:
+    """Sync the folders of an output that is complete; warns if the system cannot."""
+    try:
+        for folder in folders:
+            _sync_folder(folder)
+    except OSError as error:
+        words = f"written, but its directory cannot be synced to disk: {error.strerror}"
+        sys.stderr.write(f"kfmt: {printable(str(path))}: {words}; a power cut may lose it\n")
 
 
 @contextmanager

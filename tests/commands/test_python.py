@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tarfile
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -45,6 +46,15 @@ def test_a_path_where_there_is_nothing_raises(name: str, tmp_path: Path) -> None
 def test_also_one_of_several(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere: No such file or directory"):
         OF_PATHS[name]([ORDERS.parent, tmp_path / "nowhere"])
+
+
+def test_a_path_in_an_archive(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "backup.tar", "w") as archive:
+        archive.add(ORDERS.parent, "orders-0")
+    inside = tmp_path / "backup.tar/orders-0"
+    assert kfmt_cli.stat(inside).of("stat")[0]["records"] == 1500
+    with pytest.raises(InputError, match=r"backup.tar/orders-1: No such file or directory"):
+        kfmt_cli.stat(tmp_path / "backup.tar/orders-1")
 
 
 @pytest.mark.parametrize("name", OF_PATHS)

@@ -244,3 +244,11 @@ def test_the_charts_show_the_numbers_of_the_data(
     assert len(column("cells", "position")) == cells
     assert column("what_if", "would_be_bytes") == [row["would_be_bytes"] for row in of["what_if"]]
     page.close()
+
+
+def test_a_hash_that_names_nothing_is_ignored(pages: dict[str, str], browser: Any) -> None:
+    opened = Opened(browser, f"{pages['damaged']}#%E0%A4%A")
+    for name in ("#%", "#%00", "#nowhere", "#"):
+        opened.page.evaluate("name => { location.hash = name; }", name)
+    assert opened.complaints == []
+    opened.page.close()

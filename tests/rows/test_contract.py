@@ -11,6 +11,7 @@ from kfmt_cli.commands.contract import contract, type_names
 from kfmt_cli.errors import UsageError
 from kfmt_cli.rows.column import PLACE, ColumnKind, Placed, RowType
 from kfmt_cli.rows.documents import STATISTICS, members
+from tests.formats.test_formats_reference import NOTE
 from tests.support.samples import Row, kfmt
 from tools.kafka import ROOT
 
@@ -108,6 +109,36 @@ def test_every_object_is_of_a_type_that_is_declared(command: str, tmp_path: Path
         reasons = [fits(row, type_) for type_ in TYPES if type_.name == row["type"]]
         assert reasons, f"no type {row['type']} is declared"
         assert "" in reasons, (row, reasons)
+
+
+def of_declared_types(rows: list[Row]) -> bool:
+    """Whether each object is of a type that is declared."""
+    return all(
+        "" in [fits(row, type_) for type_ in TYPES if type_.name == row["type"]] for row in rows
+    )
+
+
+def test_decoded_records_are_declared() -> None:
+    rows = kfmt("dump", f"{BROKER}/__consumer_offsets-1", "--records", "--json").of("record")
+    assert any("decoded_value" in row for row in rows)
+    assert of_declared_types(rows)
+
+
+def test_messages_of_the_notes_are_declared(tmp_path: Path) -> None:
+    (tmp_path / "notes.bin").write_bytes(NOTE)
+    rows = kfmt("dump", tmp_path / "notes.bin", "--layout", "notes-v0", "--json").rows
+    assert [row["type"] for row in rows] == ["notes_message"]
+    assert of_declared_types(rows)
+
+
+@pytest.mark.parametrize("tables", ["records", "records,batches"])
+def test_results_of_an_export_are_declared(tables: str, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    to = tmp_path / "new"
+    words = ("--to", to, "--tables", tables, "--report", "json")
+    rows = kfmt("export", f"{BROKER}/orders-0", *words).rows
+    assert [row["type"] for row in rows] == ["file"] * 7 + ["summary"]
+    assert of_declared_types(rows)
 
 
 def test_a_member_that_is_not_declared_is_a_mistake() -> None:

@@ -79,5 +79,5 @@ def test_every_json_member_has_a_shape() -> None:
         for type_ in part.types:
             for column in type_.columns:
                 inner = column.of or (column,)
-                names = [it.name for it in inner if it.kind is ColumnKind.JSON]
+                names = [leaf.name for leaf in inner if leaf.kind is ColumnKind.JSON]
                 assert not [name for name in names if name not in OF_MEMBERS], type_.name

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from kfmt_cli.core.claims import NEW
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.log import reader as log
@@ -27,7 +28,6 @@ from kfmt_cli.writing.convert import converter as convert
 from kfmt_cli.writing.convert.converter import Converter, Counts
 from kfmt_cli.writing.output import staged
 from kfmt_cli.writing.segment_writer import SegmentWriter
-from kfmt_cli.writing.unfinished import NEW
 from tests.support.samples import UPGRADED, Row, environment, kfmt
 from tests.support.segments import positions
 from tests.support.waiting import wait_for

@@ -92,9 +92,16 @@
 
   // A topic has a page of its own.
 
+  function linked(hash) {
+    try {
+      return document.getElementById(decodeURIComponent(hash));
+    } catch {  // not a valid escape
+      return null;
+    }
+  }
+
   function go() {
-    const name = decodeURIComponent(location.hash.slice(1));
-    const target = name ? document.getElementById(name) : null;
+    const target = linked(location.hash.slice(1));
     const topic = target && target.closest(".topic");
     for (const other of document.querySelectorAll(".topic.current")) other.classList.remove("current");
     root.classList.toggle("on-topic", Boolean(topic));

@@ -1,0 +1,89 @@
+"""--config: a broker's properties, read as Java reads them; what is in them never reaches a
+terminal raw."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.samples import ORDERS, Row, kfmt
+
+BROKER_CONFIG = rb"""# The settings of \
+broker.id=1
+! another comment \u00
+log.retention.ms = \u0035\u0030
+log.retention.bytes:7
+log.local.retention.ms 6
+log.cleanup.policy=compact,\
+    delete
+other=caf\xe9 \xff\xfe
+listeners=a:\
+""".replace(b"\\xe9", b"\xe9").replace(b"\\xff\\xfe", b"\xff\xfe")
+
+
+def settings_of(config: bytes, folder: Path) -> Row:
+    """The settings that retention takes from a file, by name."""
+    path = folder / "server.properties"
+    path.write_bytes(config)
+    done = kfmt("retention", ORDERS.parent, "--config", path, "--json")
+    assert done.code == 0, done.err
+    told = done.of("retention")[0]["settings"]
+    return {name: said["value"] for name, said in told.items() if said["source"] == "file"}
+
+
+def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
+    assert settings_of(BROKER_CONFIG, tmp_path) == {
+        "cleanup.policy": "compact,delete",
+        "retention.ms": 50,
+        "retention.bytes": 7,
+    }
+
+
+def test_the_last_of_two_lines_wins_whatever_ends_them(tmp_path: Path) -> None:
+    found = settings_of(b"log.retention.ms=1\rlog.retention.ms=\t2\r\n", tmp_path)
+    assert found == {"retention.ms": 2}
+
+
+def test_an_escape_that_stops_a_broker_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_bytes(b"broker.id=1\nlog.dirs=C:\\users\n")
+    done = kfmt("retention", ORDERS.parent, "--config", path)
+    assert done.code == 2
+    assert done.err.startswith(f"kfmt: {path} byte 12: incomplete \\u escape in ")
+
+
+@pytest.mark.parametrize("command", ["retention", "compaction"])
+def test_no_value_reaches_a_terminal_raw(command: str, tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_bytes(b"log.cleanup.policy=\x1b]0;title\x07\n")
+    done = kfmt(command, ORDERS.parent, "--config", path)
+    assert r"\x1b]0;title\x07" in done.out
+    assert not {"\x1b", "\x07"} & set(done.out + done.err)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compaction", ORDERS.parent, "--cleanup-policy", "\x1b[31m"),
+        ("retention", ORDERS.parent, "--\x1b[31m"),
+        ("retention", ORDERS.parent, "--retention-ms", "\x1b[31m"),
+        ("dump", ORDERS, "--offset", "\x1b[31m"),
+        ("dump", ORDERS, "--color", "\x1b[31m"),
+        ("hex", ORDERS, "--layout", "\x1b[31m"),
+        ("find", ORDERS, "--key", "\x1b[31m"),
+        ("explain", "\x1b[31m"),
+        ("format", "\x1b[31m"),
+        ("check", "\x1b[31m"),
+        ("export", "\x1b[31m", "--to", "\x1b[31m"),
+        ("salvage", "\x1b[31m", "\x1b[32m"),
+        ("partition-of", "\x1b[31m", "--partitions", "\x1b[31m"),
+        ("encode-varint", "\x1b[31m"),
+        ("request-header", "\x1b[31m"),
+        ("\x1b[31m",),
+    ],
+    ids=lambda arguments: arguments[0].strip("\x1b[m"),
+)
+def test_no_argument_reaches_a_terminal_raw(arguments: tuple[str | Path, ...]) -> None:
+    done = kfmt(*arguments)
+    assert "\x1b" not in done.out + done.err

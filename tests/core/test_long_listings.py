@@ -1,0 +1,138 @@
+"""Listings that lie: of one that never ends, and of sizes that no object has."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain, cycle, islice
+from pathlib import Path
+
+import pytest
+
+from kfmt_cli.core import long_listings
+from kfmt_cli.core.elsewhere import OPENERS
+from kfmt_cli.core.long_listings import listed, repeated
+from kfmt_cli.core.stores import StoredFile, listing
+from kfmt_cli.disk import remote
+from kfmt_cli.disk.tree import TROUBLES, UNPACKED
+from kfmt_cli.errors import InputError
+
+OBJECT = (
+    "<Contents><Key>logs/orders-0/{:020}.log</Key><Size>70</Size>"
+    "<LastModified>2026-11-20T00:00:00.000Z</LastModified><ETag>e</ETag></Contents>"
+)
+PAGE = (
+    "<ListBucketResult><IsTruncated>true</IsTruncated><KeyCount>7</KeyCount>"
+    f"{''.join(map(OBJECT.format, range(7)))}"
+    "<NextContinuationToken>same</NextContinuationToken></ListBucketResult>"
+).encode()
+
+
+class EndlessStore(BaseHTTPRequestHandler):
+    """Says of every page that more follow."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def do_HEAD(self) -> None:
+        """No object has the name of a directory."""
+        self.send_response(404)
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        """The same page every time."""
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(PAGE)))
+        self.end_headers()
+        self.wfile.write(PAGE)
+
+
+@pytest.fixture
+def endless(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A store, in the environment as users have it."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), EndlessStore) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{running.server_port}")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        yield
+        running.shutdown()
+
+
+def test_a_listing_without_an_end_is_one_line(
+    endless: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("obstore")
+    del endless
+    monkeypatch.setattr(long_listings, "LONG", 0.1)
+    for path in ("logs", "logs/orders-0"):
+        words = f"s3://endless/{path}: the store's listing has no end: it names logs/orders-0/0"
+        with pytest.raises(InputError, match=re.escape(words)):
+            list(listing(f"s3://endless/{path}"))
+
+
+def test_names_that_repeat_are_found_wherever_the_repetition_begins() -> None:
+    for before, period in ((0, 1), (0, 1000), (5000, 7), (12345, 999)):
+        names = chain(map(str, range(before)), cycle(f"again {n}" for n in range(period)))
+        found = repeated(islice(names, 4 * (before + period) + 4))
+        assert found is not None
+        assert found.startswith("again")
+
+
+def test_a_million_names_are_no_repetition() -> None:
+    assert repeated(map(str, range(1_000_000))) is None
+
+
+def test_a_long_listing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = [[str(n) for n in range(page, page + 1000)] for page in range(0, 1_000_000, 1000)]
+    monkeypatch.setattr(long_listings, "LONG", 0.01)
+    monkeypatch.setattr(long_listings, "names_below", lambda _: iter(pages))
+
+    def ask() -> int:
+        time.sleep(0.5)
+        return 7
+
+    assert listed(ask, "s3://bucket/logs") == 7
+
+
+def test_a_listing_of_names_that_cannot_be_compared_ends_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(long_listings, "LONG", 0.01)
+    monkeypatch.setattr(long_listings, "LONGEST", 0.01)
+    monkeypatch.setattr(long_listings, "names_below", lambda _: iter(()))
+    ends = threading.Event()
+    with pytest.raises(InputError, match="s3://bucket/logs: the store's listing has not ended"):
+        listed(ends.wait, "s3://bucket/logs")
+    ends.set()
+
+
+def test_what_a_listing_raises_is_raised() -> None:
+    def ask() -> None:
+        raise PermissionError("HTTP status 403")
+
+    with pytest.raises(PermissionError, match="403"):
+        listed(ask, "s3://bucket/logs")
+
+
+@pytest.mark.parametrize("size", [-5, 1 << 62])
+def test_a_size_that_no_object_has_is_one_line(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [StoredFile(f"s3://odd/orders-0/{n:020}.log", size * n, 0) for n in (0, 1)]
+    monkeypatch.setattr(remote, "_FOLDERS", {})
+    monkeypatch.setattr(remote, "about", lambda _: None)
+    monkeypatch.setattr(remote, "files_in", lambda _: iter(found))
+    try:
+        path = Path(remote.placed("s3://odd/orders-0", lambda: str(tmp_path)))
+        words = f"the store lists it with {size} bytes, which no object has"
+        assert TROUBLES.pop(str(path)) == [f"{found[1].path}: {words}"]
+        assert [file.name for file in path.iterdir()] == [f"{0:020}.log"]
+    finally:
+        OPENERS.pop(str(tmp_path))
+        UNPACKED.pop(str(tmp_path))
