@@ -210,7 +210,7 @@ def _last_time(file: Input) -> tuple[int | None, str]:
 
 @contextmanager
 def _opened(log: Input, suffix: str) -> Iterator[tuple[int, Callable[[int, int], bytes]] | None]:
-    """The size of a file beside a log and a function that reads `n` bytes at a position, which
+    """The size of a file next to a log and a function that reads `n` bytes at a position, which
     raises InputError; None if it cannot be opened. Kept cheap: there may be 28,000 files."""
     path = f"{log.path.removesuffix('.log')}{suffix}"
     if is_elsewhere(path):
