@@ -106,6 +106,7 @@ class Run:
     most_findings: int = MOST_FINDINGS
     """Limit of findings shown per kind and file."""
     summary: Summary = field(init=False)
+    _unread: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.summary = Summary(self.type or ResultType((), {}))
@@ -184,7 +185,10 @@ class Run:
             self.sink.left_out(file, code, number)
 
     def complain(self, words: str) -> None:
-        """Count and report an unreadable input."""
+        """Count and report an unreadable input, once: a command may read it more than once."""
+        if words in self._unread:
+            return
+        self._unread.add(words)
         self.summary.unread += 1
         self.host.reached(ExitCode.UNREADABLE)
         self.sink.note(f"kfmt: {safe(words)}\n")

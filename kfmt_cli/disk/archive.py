@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import lzma
 import os
 import stat
@@ -23,6 +24,8 @@ from kfmt_cli.disk.tree import UNPACKED_FILES, printable
 from kfmt_cli.errors import InputError
 
 _OTHERS: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open}
+# Errors of a name in an archive, as of one that is also the name of a directory.
+_OF_NAMES = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG})
 PIECE = 1 << 20
 _ZEROS = bytes(PIECE)
 _ENCRYPTED = 1  # a bit of a file's flags
@@ -47,10 +50,20 @@ def unpack(archive: str, to: str) -> list[str]:
     except (RuntimeError, NotImplementedError) as error:  # encrypted, or an unsupported method
         raise InputError(f"{printable(archive)}: cannot be read: {error}") from error
     except OSError as error:
-        words = f"cannot unpack into {tempfile.gettempdir()} (set TMPDIR to change it)"
-        why = error.strerror or "its data is corrupt"
-        raise InputError(f"{printable(archive)}: {words}: {why}") from error
+        words = _unpacking(error, to)
+        raise InputError(f"{printable(archive)}: {words}") from error
     return found.troubles
+
+
+def _unpacking(error: OSError, to: str) -> str:
+    """Why an archive cannot be unpacked: its data, a name in it, or the directory for it."""
+    if error.errno is None:
+        return "its data is corrupt"
+    if error.errno in _OF_NAMES and isinstance(error.filename, str | os.PathLike):
+        name = os.path.relpath(error.filename, to)
+        return f"{printable(name)}: cannot be unpacked: {error.strerror}"
+    words = f"cannot unpack into {tempfile.gettempdir()} (set TMPDIR to change it)"
+    return f"{words}: {error.strerror}"
 
 
 def unpack_files(top: str, to: str) -> None:

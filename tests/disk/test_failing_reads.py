@@ -76,3 +76,13 @@ def test_export_of_a_log_that_cannot_be_read_is_not_a_finding(
     line = f"kfmt: {partition / name} byte 0: cannot be read: Input/output error\n"
     assert (code, err.decode()) == (3, line)
     assert "3 segments, 458 records, 0 of these damaged, 1 not read" in out.decode()
+
+
+def test_stat_names_the_active_segment_once(
+    partition: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"{635:020}.log"
+    fail(name, monkeypatch)
+    done = kfmt("stat", partition.parent)
+    line = f"kfmt: {partition / name} byte 0: cannot be read: Input/output error\n"
+    assert (done.code, done.err) == (3, line)

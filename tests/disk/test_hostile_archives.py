@@ -103,3 +103,20 @@ def test_an_encrypted_zip_says_which_member(tmp_path: Path) -> None:
     assert done.code == 3
     assert f"{NAME} is encrypted" in done.err
     assert "ZipInfo" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        (["orders-0/a", "orders-0/a/b"], "File exists"),
+        (["orders-0/a/b", "orders-0/a"], "Is a directory"),
+        (["orders-0/" + 300 * "a"], "File name too long"),
+    ],
+)
+def test_a_name_that_has_no_place_is_named(names: list[str], why: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.tar"
+    done = kfmt("verify-crc", tar_of(path, *map(tarfile.TarInfo, names)))
+    assert done.code == 3
+    assert "TMPDIR" not in done.err
+    assert done.err.startswith(f"kfmt: {path}: orders-0/a")
+    assert done.err.endswith(f": cannot be unpacked: {why}\n")
