@@ -1,0 +1,118 @@
+"""Run a function in Spark's tasks.
+
+It takes nothing but DataFrames, which every session has: one of Spark Connect has no
+`sparkContext`. A plain UDF is the one function of Python that a session of both kinds runs without
+pandas.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kfmt_cli.spark.worker import context_of, drivers_python
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+PATIENCE = 0.2  # seconds between progress updates
+# The number of tasks of a literal table. A task gets its own rows only.
+_N_TASKS = "spark.sql.leafNodeDefaultParallelism"
+# To compile Java for a row per task takes a second and gains nothing.
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+def in_tasks(
+    spark: SparkSession,
+    function: Callable[[bytes], bool],
+    shares: Sequence[bytes],
+    words: str = "kfmt",
+    reached: Callable[[int], None] = lambda _: None,
+) -> list[bool]:
+    """The answers of a function to each share, in a task of its own; raises PySparkException.
+
+    words: the job's description for Spark's own pages. reached: called with the number of finished
+    tasks. An exception meanwhile, such as Ctrl+C, cancels the tasks.
+    """
+    from pyspark.sql.functions import udf
+
+    tag, context = f"kfmt-{uuid.uuid4().hex}", context_of(spark)
+    with _set(spark, {_N_TASKS: str(len(shares)), **_INTERPRETED}), drivers_python(context):
+        rows = ", ".join(["(?)"] * len(shares))
+        frame = spark.sql(f"SELECT * FROM VALUES {rows} AS shares(share)", args=list(shares))  # noqa: S608
+        answers = frame.select(udf(function, "boolean", useArrow=False)(frame["share"]))
+
+        def collect() -> list[bool]:
+            if context is None:
+                spark.addTag(tag)  # of this thread
+            else:
+                context.setJobGroup(tag, words, interruptOnCancel=True)
+            return [row[0] for row in answers.collect()]
+
+        # Ask Spark for the progress: listing results repeatedly would cost requests.
+        with _finished(spark, context, tag) as finished, ThreadPoolExecutor(1) as pool:
+            running = pool.submit(collect)
+            try:
+                while wait([running], timeout=PATIENCE).not_done:
+                    reached(finished())
+            except BaseException:
+                with suppress(Exception):
+                    spark.interruptTag(tag) if context is None else context.cancelJobGroup(tag)
+                raise
+            return running.result()
+
+
+@contextmanager
+def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    """Change the session's settings until the block ends."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, known in before.items():
+            if known is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, known)
+
+
+@contextmanager
+def _finished(
+    spark: SparkSession, context: SparkContext | None, group: str
+) -> Iterator[Callable[[], int]]:
+    """A function that returns the number of finished tasks in a job group. In Spark Connect, where
+    there are no groups, it counts the session's latest operation."""
+    if context is not None:
+        yield partial(_tasks_done, context, group)
+        return
+    told = [0]
+
+    def take(*, stages: Any, **_: Any) -> None:
+        told.append(sum(stage.num_completed_tasks for stage in stages or ()))
+
+    spark.registerProgressHandler(take)  # type: ignore[arg-type]
+    try:
+        yield lambda: max(told)
+    finally:
+        spark.removeProgressHandler(take)  # type: ignore[arg-type]
+
+
+def _tasks_done(context: SparkContext, group: str) -> int:
+    """The number of finished tasks in a job group."""
+    status = context.statusTracker()
+    done = 0
+    for number in status.getJobIdsForGroup(group):
+        job = status.getJobInfo(number)
+        stages = [status.getStageInfo(stage) for stage in job.stageIds] if job else []
+        done += sum(stage.numCompletedTasks for stage in stages if stage)
+    return done
