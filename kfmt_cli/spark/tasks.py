@@ -24,9 +24,11 @@ PATIENCE = 0.2  # seconds between progress updates
 # The number of tasks of a literal table. A task gets its own rows only.
 _N_TASKS = "spark.sql.leafNodeDefaultParallelism"
 # To compile Java for a row per task takes a second and gains nothing.
-_INTERPRETED = {
+_PLAIN = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # A whole traceback also has the error's cause.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
 
 
@@ -45,7 +47,7 @@ def in_tasks(
     from pyspark.sql.functions import udf
 
     tag, context = f"kfmt-{uuid.uuid4().hex}", context_of(spark)
-    with _set(spark, {_N_TASKS: str(len(shares)), **_INTERPRETED}), drivers_python(context):
+    with _set(spark, {_N_TASKS: str(len(shares)), **_PLAIN}), drivers_python(context):
         rows = ", ".join(["(?)"] * len(shares))
         frame = spark.sql(f"SELECT * FROM VALUES {rows} AS shares(share)", args=list(shares))  # noqa: S608
         answers = frame.select(udf(function, "boolean", useArrow=False)(frame["share"]))
