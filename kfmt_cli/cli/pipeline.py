@@ -27,7 +27,8 @@ def _common(function: Callable[..., Any]) -> Callable[..., Any]:
             "--master",
             default="local[*]",
             show_default=True,
-            help="Spark master: local cores, or a cluster such as spark://host.",
+            help="Spark master: local cores, a cluster such as spark://host, or a Spark Connect "
+            "server, sc://host.",
         ),
         click.option(
             "--format",

@@ -32,4 +32,4 @@ def register(spark: SparkSession) -> None:
     context = context_of(spark)
     advise(context)
     with drivers_python(context):
-        spark.dataSource.register(source_at(home_for(context)))
+        spark.dataSource.register(source_at(home_for(spark)))

@@ -14,14 +14,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kfmt_cli.core.claims import scratch_folder
 from kfmt_cli.errors import SessionError, UsageError
+from kfmt_cli.spark.remote_session import SCHEME, check_client, connect, prepare, shown
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 T = TypeVar("T")
@@ -29,6 +30,11 @@ T = TypeVar("T")
 PATIENCE = 60.0  # seconds
 LEAST_JAVA = 17
 LEAST_SPARK = (4, 0)
+NO_UI = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+DEFAULTS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
+}
 QUIET = """status = error
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -83,9 +89,45 @@ def session(
 ) -> Iterator[SparkSession]:
     """A session without log output, stopped at the end; raises SessionError, UsageError.
 
-    patience: seconds to wait for its start, and for a cluster worker's response.
+    master: `sc://…` is a server of Spark Connect. patience: seconds to wait for its start, and for
+    a cluster worker's response.
     """
     check_packages()
+    start = _connected if master.startswith(SCHEME) else _started
+    with start(master, settings or {}, patience) as spark:
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            logging.getLogger(name).disabled = True  # it would repeat each error as a line of JSON
+        yield spark
+
+
+@contextmanager
+def _connected(server: str, settings: dict[str, str], patience: float) -> Iterator[SparkSession]:
+    """A session on a server of Spark Connect."""
+    check_client(shown(server))
+    from pyspark.errors import PySparkException
+
+    def start(spark: SparkSession) -> None:
+        prepare(spark, {**DEFAULTS, **settings})
+        ask_a_worker(spark)
+
+    spark = None
+    try:
+        spark = connect(server)
+        _in_time(partial(start, spark), patience)
+    except (PySparkException, OSError, RuntimeError, ValueError, Late) as error:
+        if spark is not None:
+            spark.client.close()  # or it asks the server again when the process ends
+        raise SessionError(_why(shown(server), error, None, patience)) from error
+    try:
+        yield spark
+    finally:
+        with suppress(Exception):
+            spark.stop()
+
+
+@contextmanager
+def _started(master: str, settings: dict[str, str], patience: float) -> Iterator[SparkSession]:
+    """A session of this process's own, with its own JVM."""
     if master.startswith("local"):
         check_java()
     from py4j.protocol import Py4JError
@@ -101,13 +143,7 @@ def session(
         # Also retry on one machine: without the second number a task has one attempt.
         master = re.sub(r"^local\[(\*|\d+)\]$", r"local[\1,4]", master)
         conf = SparkConf().setMaster(master).setAppName("kfmt")
-        defaults = {
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.sql.session.timeZone": "UTC",
-            "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
-        }
-        for name, value in {**defaults, **(settings or {})}.items():
+        for name, value in {**NO_UI, **DEFAULTS, **settings}.items():
             if not conf.contains(name):
                 conf.set(name, value)
         gateway: Any = None
@@ -117,14 +153,12 @@ def session(
                 gateway = launch_gateway(conf, popen_kwargs=popen)  # type: ignore[no-untyped-call]
                 context = _in_time(lambda: SparkContext(gateway=gateway, conf=conf), patience)
                 if not master.startswith("local"):
-                    _in_time(lambda: _ask_a_worker(context), patience)
+                    _in_time(lambda: ask_a_worker(SparkSession(context)), patience)
         except (PySparkException, Py4JError, OSError, RuntimeError, Late) as error:
             if gateway is not None:
                 _end(gateway)
             raise SessionError(_why(master, error, log, patience)) from error
         spark = SparkSession(context)
-        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-            logging.getLogger(name).disabled = True  # it would repeat each error as a line of JSON
         try:
             yield spark
         finally:
@@ -148,18 +182,18 @@ def _in_time(make: Callable[[], T], patience: float) -> T:
     return made.result(timeout=patience)
 
 
-def _ask_a_worker(context: SparkContext) -> None:
+def ask_a_worker(spark: SparkSession) -> None:
     """Make a worker import kfmt."""
+    from kfmt_cli.spark.tasks import in_tasks
     from kfmt_cli.spark.worker import carried, home_for
 
-    ask = carried(home_for(context), len)
-    context.parallelize([()], 1).map(ask).collect()
+    in_tasks(spark, carried(home_for(spark), bool), [b""])
 
 
-def _why(master: str, error: BaseException, log: Path, patience: float) -> str:
+def _why(master: str, error: BaseException, log: Path | None, patience: float) -> str:
     """Why the session did not start, in one line."""
     if isinstance(error, Late):
-        said = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+        said = log.read_text(errors="replace").strip().splitlines() if log and log.exists() else []
         last = f": {said[-1].strip()}" if said else ""
         return (
             f"Spark on {master} did not respond within {patience:g} s; raise --patience to wait "

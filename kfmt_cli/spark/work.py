@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pickle
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -25,13 +23,11 @@ from kfmt_cli.sharing.request import Request, share_of
 from kfmt_cli.sharing.seams import Seam, is_torn
 from kfmt_cli.spark.job import Job, Result, about
 from kfmt_cli.spark.ledger import Ledger, file_of
-from kfmt_cli.spark.worker import LOG, carried, drivers_python, home_for
+from kfmt_cli.spark.tasks import in_tasks
+from kfmt_cli.spark.worker import LOG, carried, home_for
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
-
-PATIENCE = 0.2  # seconds between progress updates
 
 
 def run(
@@ -113,50 +109,28 @@ def _run(
     advance: Callable[[int], None],
 ) -> None:
     """Run one task per share."""
-    context = spark.sparkContext
     done = ledger.done_folder
     to = ledger.job.folder(ledger.to)
-    do = carried(home_for(context), partial(_do, ledger.job, request, to, done, ledger.run))
+    do = carried(home_for(spark), partial(_do, ledger.job, request, to, done, ledger.run))
+    total, n_tasks = sum(share.n_bytes for share in shares), len(shares)
+    told = 0
 
-    # An RDD, because `mapInArrow` of a DataFrame would need pandas. Each task gets its own share,
-    # as bytes: a worker imports kfmt before it unpickles them.
-    n_tasks = len(shares)
-    tasks = context.parallelize([pickle.dumps(share) for share in shares], n_tasks).map(do)
-    total = sum(share.n_bytes for share in shares)
-    group = f"kfmt-{uuid.uuid4().hex}"
+    def reached(tasks_done: int) -> None:
+        nonlocal told
+        n = total * tasks_done // n_tasks
+        advance(n - told)
+        told = n
 
-    def collect() -> list[bool]:
-        words = f"kfmt {ledger.job.name}: {grouped(total)} bytes into {ledger.to}"
-        context.setJobGroup(group, words, interruptOnCancel=True)
-        with drivers_python(context):
-            return tasks.collect()
-
-    # Ask Spark for the progress: listing results repeatedly would cost requests.
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(collect)
-        told = 0
-        while wait([running], timeout=PATIENCE).not_done:
-            reached = total * _tasks_done(context, group) // n_tasks
-            advance(reached - told)
-            told = reached
-        slow = sum(running.result())
+    # As bytes: a worker imports kfmt before it unpickles them.
+    pickled = [pickle.dumps(share) for share in shares]
+    words = f"kfmt {ledger.job.name}: {grouped(total)} bytes into {ledger.to}"
+    slow = sum(in_tasks(spark, do, pickled, words, reached))
     if slow:
         LOG.warning(
             "kfmt: %d of %d tasks ran without kfmt's compiled modules, which takes up to 80 times "
             "as long: ship an environment with an installed kfmt-cli (docs/spark.md, A cluster)",
             *(slow, n_tasks),
         )
-
-
-def _tasks_done(context: SparkContext, group: str) -> int:
-    """The number of finished tasks in a job group."""
-    status = context.statusTracker()
-    done = 0
-    for number in status.getJobIdsForGroup(group):
-        job = status.getJobInfo(number)
-        stages = [status.getStageInfo(stage) for stage in job.stageIds] if job else []
-        done += sum(stage.numCompletedTasks for stage in stages if stage)
-    return done
 
 
 def _do(job: Job, request: Request, to: str, done: str, run: int, share: bytes) -> bool:

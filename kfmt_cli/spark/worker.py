@@ -55,15 +55,13 @@ _NAMED = ("AWS_", "AZURE_", "GOOGLE_", "STORAGE_EMULATOR_HOST")
 _AZURE = re.compile(r"spark\.hadoop\.fs\.azure\.account\.key\.(\w+)\.")
 
 
-def stores_of(context: SparkContext | None) -> dict[str, str]:
+def stores_of(spark: SparkSession) -> dict[str, str]:
     """Environment variables for access to object stores: this process's on one machine, and the
     session's `spark.hadoop.fs.s3a.*` and `spark.hadoop.fs.azure.account.key.*` settings."""
-    if context is None:
-        return {}
     found = {}
-    if is_on_this_machine(context):
+    if is_on_this_machine(context_of(spark)):
         found = {name: value for name, value in os.environ.items() if name.startswith(_NAMED)}
-    conf, prefix = dict(context.getConf().getAll()), "spark.hadoop.fs.s3a."
+    conf, prefix = spark.conf.getAll, "spark.hadoop.fs.s3a."
     for name, variable in _S3A.items():
         if (value := conf.get(prefix + name)) is not None:
             found[variable] = value
@@ -78,9 +76,10 @@ def stores_of(context: SparkContext | None) -> dict[str, str]:
     return found
 
 
-def is_on_this_machine(context: SparkContext) -> bool:
-    """Whether the workers of a context run on the driver's machine."""
-    return (context.master or "").startswith("local")
+def is_on_this_machine(context: SparkContext | None) -> bool:
+    """Whether the workers of a context run on the driver's machine; nobody knows it of those of
+    Spark Connect, which has no context."""
+    return context is not None and (context.master or "").startswith("local")
 
 
 def context_of(spark: SparkSession) -> SparkContext | None:
@@ -93,11 +92,11 @@ def context_of(spark: SparkSession) -> SparkContext | None:
         return None
 
 
-def home_for(context: SparkContext | None) -> Home:
-    """The kfmt for the workers of a context; sets the stores' variables in this process."""
+def home_for(spark: SparkSession) -> Home:
+    """The kfmt for the workers of a session; sets the stores' variables in this process."""
     folder = Path(kfmt_cli.__file__).parent
-    here = context is not None and is_on_this_machine(context) and folder.is_dir()
-    stores = stores_of(context)
+    here = is_on_this_machine(context_of(spark)) and folder.is_dir()
+    stores = stores_of(spark)
     os.environ.update(stores)  # the driver lists files with them
     return Home(str(folder) if here else None, stores=tuple(stores.items()))
 

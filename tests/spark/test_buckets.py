@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -52,33 +53,23 @@ def test_a_job_from_a_bucket_into_a_bucket(bucket: Bucket, spark: Any) -> None:
 def test_a_session_says_where_its_stores_are(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from kfmt_cli.spark.worker import home_for, stores_of
 
-    class Context:
-        """A context of a cluster."""
-
-        master = "spark://host:7077"
-
-        def __init__(self, settings: dict[str, str]) -> None:
-            self.settings = settings
-
-        def getConf(self) -> Any:  # noqa: N802 (Spark's name)
-            return self
-
-        def getAll(self) -> list[tuple[str, str]]:  # noqa: N802
-            return [(f"spark.hadoop.fs.{name}", value) for name, value in self.settings.items()]
+    def session(settings: dict[str, str]) -> Any:
+        """A session on a cluster."""
+        names = {f"spark.hadoop.fs.{name}": value for name, value in settings.items()}
+        context = SimpleNamespace(master="spark://host:7077")
+        return SimpleNamespace(sparkContext=context, conf=SimpleNamespace(getAll=names))
 
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of the driver alone")
     settings = {"s3a.access.key": "a", "s3a.secret.key": "b", "s3a.endpoint": "store:9000"}
-    assert stores_of(Context(settings)) == {  # type: ignore[arg-type]
+    assert stores_of(session(settings)) == {
         "AWS_ACCESS_KEY_ID": "a",
         "AWS_SECRET_ACCESS_KEY": "b",
         "AWS_ENDPOINT_URL": "https://store:9000",
     }
     azure = {f"azure.account.key.{name}.dfs.core.windows.net": f"{name}==" for name in "cd"}
-    assert stores_of(Context(azure)) == {  # type: ignore[arg-type]
-        "KFMT_AZURE_KEYS": "c=c==;d=d=="
-    }
-    assert stores_of(Context({})) == {}  # type: ignore[arg-type]
-    assert dict(home_for(spark.sparkContext).stores)["AWS_ACCESS_KEY_ID"] == "of the driver alone"
+    assert stores_of(session(azure)) == {"KFMT_AZURE_KEYS": "c=c==;d=d=="}
+    assert stores_of(session({})) == {}
+    assert dict(home_for(spark).stores)["AWS_ACCESS_KEY_ID"] == "of the driver alone"
 
 
 def test_workers_get_the_credentials_of_a_url(

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -126,14 +127,9 @@ def test_on_a_cluster_what_to_set_is_said(caplog: pytest.LogCaptureFixture) -> N
         master = "spark://host:7077"
         pythonExec = "python3"  # noqa: N815 (Spark's name)
 
-        def getConf(self) -> Any:  # noqa: N802
-            return self
-
-        def getAll(self) -> list[tuple[str, str]]:  # noqa: N802
-            return []
-
     context: Any = Cluster()
-    assert home_for(context).folder is None
+    session: Any = SimpleNamespace(sparkContext=context, conf=SimpleNamespace(getAll={}))
+    assert home_for(session).folder is None
     with drivers_python(context):
         assert context.pythonExec == "python3"
     advise(context)

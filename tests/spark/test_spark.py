@@ -321,10 +321,9 @@ def test_a_file_that_vanishes_and_paths_that_nobody_sees(
     class Vanishing:
         """The session, whose tasks find one file gone."""
 
-        @property
-        def sparkContext(self) -> Any:  # noqa: N802
+        def __getattr__(self, name: str) -> Any:
             gone.unlink(missing_ok=True)
-            return spark.sparkContext
+            return getattr(spark, name)
 
     vanishing: Any = Vanishing()
     context = Context(vanishing, request, str(tmp_path / "out"), "parquet", lambda _: None)

@@ -1,0 +1,213 @@
+"""Jobs in a session of Spark Connect, on a real server."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.support.samples import ORDERS, environment, kfmt
+from tests.support.spark_cluster import JAVA, until
+from tests.support.spark_rows import dumped, exported
+from tools.kafka import ROOT, SAMPLES
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+from kfmt_cli.errors import UsageError
+from kfmt_cli.spark.remote_session import check_client, shown
+from kfmt_cli.spark.worker import stores_of
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(shutil.which("java") is None, reason="java not found"),
+]
+needs_client = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("pandas", "grpc", "grpc_status")),
+    reason="pyspark[connect] is not installed",
+)
+BROKER = SAMPLES / "kafka-3.9.1-broker1"
+# A task of this job waits, or fails.
+HOLDING = """
+import sys, time
+from pathlib import Path
+
+from kfmt_cli.__main__ import main
+from kfmt_cli.spark.jobs import verify
+
+mark = sys.argv.pop(1)
+
+def check(request, pieces, to):
+    if not mark:
+        raise OSError(28, "No space left on device")
+    Path(mark).touch()
+    time.sleep(100)
+
+check.__module__ = "__main__"
+verify.check = check
+main()
+"""
+
+
+@contextmanager
+def server(folder: Path, python: str | Path, **env: str) -> Iterator[str]:
+    """The address of a server whose workers run a Python."""
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    variables = environment(
+        SPARK_HOME=str(home), SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=str(python), **env
+    )
+    if not env:
+        del variables["PYTHONPATH"]
+    log = folder / "server.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [
+                *(home / "bin/spark-submit", "--master", "local[2]", "--driver-java-options", JAVA),
+                *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
+                *("--conf", f"spark.connect.grpc.binding.port={port}"),
+                *("--conf", "spark.ui.enabled=false"),
+                *("--conf", "spark.hadoop.fs.s3a.access.key=of the server"),
+                "spark-internal",
+            ],
+            env=variables,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+        )
+    try:
+        until("no server", lambda: "Connect server started" in log.read_text())
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server whose workers have kfmt."""
+    folder = tmp_path_factory.mktemp("server")
+    with server(folder, sys.executable, PYTHONPATH=str(ROOT)) as address:
+        yield address
+
+
+def run(*arguments: str | Path, code: int = 0) -> str:
+    """`kfmt pipeline ARGUMENTS`, which says nothing but its result."""
+    done = kfmt("pipeline", *arguments)
+    assert (done.code, done.err) == (code, ""), done.out + done.err
+    return done.out
+
+
+@needs_client
+def test_damage_is_found(master: str, tmp_path: Path) -> None:
+    place = ("--to", tmp_path / "out", "--master", master)
+    out = run("verify", ROOT / "damaged_segments", *place, code=1)
+    assert "8 segments, 233 723 bytes, 86 batches, 1 720 records, 7 errors" in out
+
+
+@pytest.mark.clusters
+@needs_client
+def test_the_jobs_have_the_same_results_as_in_a_classic_session(
+    master: str, tmp_path: Path
+) -> None:
+    classic, connect = tmp_path / "classic", tmp_path / "connect"
+    for job in ("verify", "stats", "segments"):
+        for to, at in ((classic, "local[2]"), (connect, master)):
+            run(job, BROKER, "--to", to / job, "--master", at, "--format", "json")
+        of_classic = {
+            path.relative_to(classic): path for path in classic.rglob(f"{job}/**/*.jsonl")
+        }
+        assert of_classic
+        for name, path in of_classic.items():
+            assert (connect / name).read_text() == path.read_text()
+    run("export", BROKER, "--to", connect / "export", "--master", master)
+    assert exported(connect / "export") == dumped(BROKER)
+
+
+@pytest.mark.clusters
+@needs_client
+def test_workers_without_kfmt_get_its_modules(tmp_path: Path) -> None:
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    (packages,) = venv.glob("lib/python*/site-packages")
+    (packages / "all.pth").write_text(f"{sysconfig.get_paths()['purelib']}\n")
+    with server(tmp_path, venv / "bin/python") as at:
+        done = kfmt("pipeline", "verify", ORDERS.parent, "--to", tmp_path / "out", "--master", at)
+    assert done.code == 0, done.err
+    assert done.err.count("\n") == 1
+    assert "1 of 1 tasks ran without kfmt's compiled modules" in done.err
+    summary = json.loads((tmp_path / "out/_kfmt/summary.json").read_text())
+    assert summary["numbers"]["records"] == 1500
+
+
+@pytest.mark.clusters
+@needs_client
+def test_a_task_that_fails_and_one_that_is_interrupted(master: str, tmp_path: Path) -> None:
+    script, mark = tmp_path / "holding.py", tmp_path / "mark"
+    script.write_text(HOLDING)
+    for at in (master, "local[2]"):
+        command = ["pipeline", "verify", str(ORDERS.parent), "--master", at]
+        failed = subprocess.run(
+            [sys.executable, script, "", *command, "--to", tmp_path / "failed"],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert failed.returncode == 3
+        said = r"kfmt: job failed: .*\.log: OSError: \[Errno 28\] No space left on device; .*\n"
+        assert re.fullmatch(said, failed.stderr)
+        process = subprocess.Popen(
+            [sys.executable, script, mark, *command, "--to", tmp_path / "held"], env=environment()
+        )
+        until("no task runs", mark.exists)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+        assert time.monotonic() - began < 50
+        mark.unlink()
+
+
+@pytest.mark.clusters
+@needs_client
+def test_a_server_that_does_not_answer_is_one_line_in_time(tmp_path: Path) -> None:
+    command = ["pipeline", "verify", str(ORDERS.parent), "--to", str(tmp_path / "out")]
+    began = time.monotonic()
+    done = kfmt(*command, "--patience", "3", "--master", "sc://127.0.0.1:9/;token=secret")
+    assert (done.code, done.out) == (4, "")
+    words = "Spark on sc://127.0.0.1:9 did not respond within 3 s; raise --patience to wait longer"
+    assert done.err == f"kfmt: {words}\n"
+    assert time.monotonic() - began < 30
+    wrong = kfmt(*command, "--master", "sc://127.0.0.1:9/path")
+    assert (wrong.code, wrong.err.count("\n")) == (4, 1)
+
+
+def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "pyspark.sql.connect.session", raising=False)
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UsageError, match=r"^sc://host needs .*: pip install 'pyspark\[connect\]'$"):
+        check_client(shown("sc://host/;token=secret"))
+
+
+def test_a_session_without_a_context_has_the_settings_of_its_stores() -> None:
+    settings = {"spark.hadoop.fs.s3a.access.key": "of the server"}
+    session: Any = SimpleNamespace(conf=SimpleNamespace(getAll=settings))
+    assert stores_of(session) == {"AWS_ACCESS_KEY_ID": "of the server"}
