@@ -66,7 +66,7 @@ _OPTIONS = (
     click.option(
         "--key",
         metavar="PATTERN",
-        help=f"Only records with this key: {PATTERN}. A REGEX with *, +, ? or {{}} needs "
+        help=f"Only records with this key: {PATTERN}. A REGEX that repeats a group needs "
         "pip install 'kfmt-cli[regex]'.",
     ),
     click.option(

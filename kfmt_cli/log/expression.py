@@ -2,7 +2,8 @@
 
 Python's `re` tries the ways of a repetition one after another: `(a+)+$` takes longer than anyone
 waits, and no other thread runs meanwhile. So it gets only expressions without repetitions, and
-RE2 gets the others, written so that it finds what `re` would.
+RE2 gets the others, written so that it finds what `re` would. Without RE2, `re` gets those that
+repeat a character or a class, twice at most: they take at worst the cube of the length.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 from kfmt_cli.errors import UsageError
 
+MOST_SIMPLE = 2  # repetitions
 _EXTRA = "pip install 'kfmt-cli[regex]'"
 # An escape, a class, or a character that is not itself; everything else is the same for RE2.
 _TOKEN = re.compile(
@@ -60,8 +62,10 @@ def _compiled(text: bytes) -> Any:
     try:
         import re2
     except ImportError:
-        words = f"an expression with a repetition needs google-re2: {_EXTRA}"
-        raise UsageError(f"{os.fsdecode(text)!r}: {words}") from None
+        if _is_simple(text):
+            return known
+        words = f"a repeated group, or more than {MOST_SIMPLE} repetitions, need google-re2"
+        raise UsageError(f"{os.fsdecode(text)!r}: {words}: {_EXTRA}") from None
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     options.dot_nl = True
@@ -76,9 +80,16 @@ def _compiled(text: bytes) -> Any:
         raise ValueError(f"{said}; {words}") from None
 
 
-def _repeats(text: bytes) -> bool:
-    kinds = (found.lastgroup for found in _TOKEN.finditer(text))
-    return any(kind in ("repeat", "most") for kind in kinds)
+def _repeats(text: bytes) -> list[int]:
+    """Where an expression repeats what is before."""
+    found = _TOKEN.finditer(text)
+    return [token.start() for token in found if token.lastgroup in ("repeat", "most")]
+
+
+def _is_simple(text: bytes) -> bool:
+    """Whether it repeats few characters and classes, and no group."""
+    repeats = _repeats(text)
+    return len(repeats) <= MOST_SIMPLE and not any(text[at - 1 : at] == b")" for at in repeats)
 
 
 def _as_re2(text: bytes) -> bytes:

@@ -86,12 +86,14 @@ def test_what_re2_cannot_do_is_said(words: str) -> None:
         _ = SoughtText(words, REGEX).pattern
 
 
-def test_only_repetitions_need_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_repeats_much_needs_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "re2", None)
     module._compiled.cache_clear()
     for words in ("customer-[1-3]$", r"(?i)hazel|amber", r"a\*", "[*+?{]", r"(a)(?=b)\1"):
         assert not expression(words).search(b"nothing")
-    for words in ("a+", "a.*b", "ab?", "a{2}", "a{,2}"):
+    for words in (r"^user-\d+$", "a.*b", "ab?", "a{2}", "a{,2}b", "[0-9]+-[a-z]*"):
+        assert not expression(words).search(b"nothing")
+    for words in ("(a+)+$", "(a|b)*", "a*b*c*", "(?:ab){3}"):
         with pytest.raises(UsageError, match=r"pip install 'kfmt-cli\[regex\]'"):
             expression(words)
 
