@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from kfmt_cli.broker.retention_rules import (
@@ -211,30 +211,37 @@ def _last_time(file: Input) -> tuple[int | None, str]:
 @contextmanager
 def _opened(log: Input, suffix: str) -> Iterator[tuple[int, Callable[[int, int], bytes]] | None]:
     """The size of a file next to a log, and a function that reads `n` bytes at a position, which
-    raises InputError; None if it cannot be opened. Kept cheap: there may be 28,000 files."""
+    raises InputError; None without the file. Raises InputError. Kept cheap: there may be 28,000
+    files."""
     path = f"{log.path.removesuffix('.log')}{suffix}"
-    if is_elsewhere(path):
+    name = f"{log.name.removesuffix('.log')}{suffix}"
+    with ExitStack() as stack:
         try:
-            with file_at(path) as file:
+            opened = _open(path, name, stack)
+        except FileNotFoundError:
+            opened = None
+        except OSError as error:
+            raise InputError(f"{name}: cannot be read: {error.strerror}", file=name) from error
+        except InputError as error:
+            if not error.is_gone:
+                raise
+            opened = None
+        yield opened
 
-                def read(n: int, position: int) -> bytes:
-                    file.seek(position)
-                    return file.read(n)
 
-                yield file.seek(0, os.SEEK_END), read
-        except (InputError, OSError):
-            yield None
-        return
-    try:
-        handle = os.open(path, READ_ONLY)
-    except OSError:
-        yield None
-        return
-    source = FileSource(handle, f"{log.name.removesuffix('.log')}{suffix}")
-    try:
-        yield source.size or 0, lambda n, position: source.block(position, n, n)
-    finally:
-        source.close()
+def _open(path: str, name: str, stack: ExitStack) -> tuple[int, Callable[[int, int], bytes]]:
+    """The size of a file, and what reads it until the stack closes; raises InputError, OSError."""
+    if is_elsewhere(path):
+        file = stack.enter_context(file_at(path))
+
+        def read(n: int, position: int) -> bytes:
+            file.seek(position)
+            return file.read(n)
+
+        return file.seek(0, os.SEEK_END), read
+    source = FileSource(os.open(path, READ_ONLY), name)
+    stack.callback(source.close)
+    return source.size or 0, lambda n, position: source.block(position, n, n)
 
 
 def active_of(file: Input) -> tuple[ActiveFacts, int]:

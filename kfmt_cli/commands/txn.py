@@ -16,9 +16,10 @@ from kfmt_cli.commands.each_partition import each_partition
 from kfmt_cli.commands.run import Cells, Run, in_pieces
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.times import time_text
+from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import mark_of, place_of
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.tree import classify
+from kfmt_cli.disk.tree import classify, listing
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.stream import stream
@@ -149,18 +150,18 @@ class ShowTransactions:
         if log_directory in self._known:
             return self._known[log_directory]
         known: Known = {}
-        for folder in sorted(log_directory.glob(f"{COORDINATOR}-*")):
-            if place_of(folder.name)[0] != COORDINATOR or mark_of(folder.name):
+        for folder in self._folders(log_directory):
+            if place_of(folder)[0] != COORDINATOR or mark_of(folder):
                 continue  # a broker does not serve it
             replay = replay_of(COORDINATOR)
-            for path in sorted(folder.glob("*.log")):
+            for path in self._logs(log_directory / folder):
                 try:
-                    with open_checked(classify(str(path), path.name), read_ahead=False) as log:
+                    with open_checked(classify(path, path), read_ahead=False) as log:
                         for record in stream(log, Limit()):
                             if not isinstance(record, Finding):
                                 replay.take(record)
-                except InputError:
-                    continue
+                except InputError as error:
+                    self.run.complain(str(error))
             for row in replay.state()[TRANSACTIONAL_ID].values():
                 values = dict(zip(TRANSACTIONAL_ID.names, row, strict=True))
                 number = values["producer_id"]
@@ -168,6 +169,23 @@ class ShowTransactions:
                 known[number] = {**values}
         self._known[log_directory] = known
         return known
+
+    def _folders(self, log_directory: Path) -> tuple[str, ...]:
+        """The names of the partition directories in a log directory."""
+        try:
+            return listing(str(log_directory)).folders
+        except InputError as error:
+            self.run.complain(str(error))
+            return ()
+
+    def _logs(self, folder: Path) -> list[str]:
+        """The paths of the logs in a partition directory."""
+        try:
+            files = listing(str(folder)).files
+        except InputError as error:
+            self.run.complain(str(error))
+            return []
+        return [str(folder / name) for name in files if name.endswith(LOG.suffix)]
 
 
 def _cell(value: object) -> str | int | None:
@@ -177,7 +195,8 @@ def _cell(value: object) -> str | int | None:
 def _goes_on(partition: Partition) -> bool:
     """Whether the directory has logs after the last one given."""
     last = max(log.base_offset or 0 for log in partition.logs)
-    logs = (classify(str(path), path.name) for path in partition.folder.glob("*.log"))
+    names = listing(str(partition.folder)).files
+    logs = (classify(name, name) for name in names if name.endswith(LOG.suffix))
     return any((log.base_offset or 0) > last for log in logs)
 
 
