@@ -189,9 +189,9 @@ class Damage(BatchSearch):
 
         after_offset: the lowest offset that the next batch can have.
         """
+        if (start := self._overlapping(at)) is not None:
+            return self._verdicts.overlapping(at, start)
         header = self._header(at)
-        if (overlapping := self._overlapping(at)) is not None:
-            return self._verdicts.overlapping(header, overlapping)
         zeros = self._zeros(at)
         if not self._source.block(zeros, 1, 1):
             # Fewer zeros may be the start of a truncated batch: of its offset and length.

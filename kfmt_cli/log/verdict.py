@@ -96,13 +96,13 @@ class Verdicts:
         finding = self._finding(codes.GARBAGE, header, message, None, size, False)
         return Verdict(finding, end, plausible=False)
 
-    def overlapping(self, header: Candidate, start: int) -> Verdict:
+    def overlapping(self, at: int, start: int) -> Verdict:
         message = (
-            f"no batch at byte {header.position}; the next one begins at byte {start}, inside the "
-            "one before, which lacks as many zeros at its end; both are read"
+            f"no batch at byte {at}, where one ends; the next one begins at byte {start}, inside "
+            "that one, which lacks as many zeros at its end; both are read"
         )
-        finding = self._finding(codes.GARBAGE, header, message, None, 0, False)
-        return Verdict(finding, start)
+        place = Candidate(start, b"")
+        return Verdict(self._finding(codes.GARBAGE, place, message, None, 0, False), start)
 
     def _finding(
         self,

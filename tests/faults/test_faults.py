@@ -1,5 +1,8 @@
 """Each call to the system fails once, for every command: one line that names the file, and nothing
-half written. `tests/support/faults.c` makes it fail."""
+half written. `tests/support/faults.c` makes it fail.
+
+For every call, not only the first ones: `python -m tests.faults.test_faults [COMMAND…]`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,16 +101,26 @@ class Bench:
         (self.folder / "out").mkdir()
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("faults") / "faults.so"
+def compiled(folder: Path) -> Path:
+    """The library."""
+    made = folder / "faults.so"
     source = ROOT / "tests/support/faults.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", made, source, "-ldl"], check=True)
     return made
 
 
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("faults"))
+
+
 @pytest.fixture
 def bench(library: Path, tmp_path: Path) -> Bench:
+    return benched(library, tmp_path)
+
+
+def benched(library: Path, tmp_path: Path) -> Bench:
+    """Inputs of all commands."""
     shutil.copytree(ORDERS.parent, tmp_path / "in/orders-0")
     shutil.copytree(
         SAMPLES / "kafka-3.9.1-broker1/__consumer_offsets-1",
@@ -185,13 +199,9 @@ def test_a_write_that_fails_leaves_nothing_half(name: str, bench: Bench) -> None
     assert write_with_faults(bench, name, every=False)
 
 
-@pytest.mark.fuzz
-@pytest.mark.parametrize("name", READERS)
-def test_every_read_that_fails_is_one_line(name: str, bench: Bench) -> None:
-    assert read_with_faults(bench, name, every=True) >= 15
-
-
-@pytest.mark.fuzz
-@pytest.mark.parametrize("name", WRITERS)
-def test_every_write_that_fails_leaves_nothing_half(name: str, bench: Bench) -> None:
-    assert write_with_faults(bench, name, every=True) >= 5
+if __name__ == "__main__":
+    for named in sys.argv[1:] or [*READERS, *WRITERS]:
+        with tempfile.TemporaryDirectory() as top:
+            prepared = benched(compiled(Path(top)), Path(top))
+            try_all = read_with_faults if named in READERS else write_with_faults
+            sys.stdout.write(f"{named}: {try_all(prepared, named, every=True)} faults\n")
