@@ -21,7 +21,7 @@ def check_client(server: str) -> None:
     """Raise UsageError if a package is missing that a client of Spark Connect needs."""
     try:
         import pyspark.sql.connect.session  # noqa: F401 (it checks all of them)
-    except ImportError as error:
+    except (ImportError, SystemExit) as error:  # pyspark's own tests exit there
         raise UsageError(
             f"{server} needs the packages of Spark Connect: pip install 'pyspark[connect]'"
         ) from error

@@ -9,9 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kfmt_cli.core.claims import scratch_folder
 from kfmt_cli.errors import SessionError, UsageError
 from kfmt_cli.spark.remote_session import SCHEME, check_client, connect, prepare, shown
+from kfmt_cli.spark.tasks import LAST_PATIENCE, aside, in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,7 +121,7 @@ def _connected(server: str, settings: dict[str, str], patience: float) -> Iterat
         yield spark
     finally:
         with suppress(Exception):
-            spark.stop()
+            _in_time(spark.stop, LAST_PATIENCE)
 
 
 @contextmanager
@@ -169,22 +168,12 @@ def _started(master: str, settings: dict[str, str], patience: float) -> Iterator
 
 def _in_time(make: Callable[[], T], patience: float) -> T:
     """The result of a call; raises TimeoutError if it takes too long."""
-    made: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            made.set_result(make())
-        except BaseException as error:
-            made.set_exception(error)
-
     # Not a pool: a process waits for its pool's threads, and this one may never end.
-    threading.Thread(target=run, daemon=True).start()
-    return made.result(timeout=patience)
+    return aside(make).result(timeout=patience)
 
 
 def ask_a_worker(spark: SparkSession) -> None:
     """Make a worker import kfmt."""
-    from kfmt_cli.spark.tasks import in_tasks
     from kfmt_cli.spark.worker import carried, home_for
 
     in_tasks(spark, carried(home_for(spark), bool), [b""])

@@ -6,12 +6,13 @@ shares. In the others an RDD does it a second faster, as Spark need not plan a q
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kfmt_cli.spark.worker import context_of, drivers_python
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+T = TypeVar("T")
+
 PATIENCE = 0.2  # seconds between progress updates
+LAST_PATIENCE = 5.0  # seconds for Spark to take a cancellation
 # The number of tasks of a literal table. A task gets its own rows only.
 _N_TASKS = "spark.sql.leafNodeDefaultParallelism"
 # To compile Java for a row per task takes a second and gains nothing.
@@ -56,16 +60,30 @@ def in_tasks(
             return found
 
         # Ask Spark for the progress: listing results repeatedly would cost requests.
-        with _finished(spark, context, tag) as finished, ThreadPoolExecutor(1) as pool:
-            running = pool.submit(collect)
+        with _finished(spark, context, tag) as finished:
+            running = aside(collect)
             try:
                 while wait([running], timeout=PATIENCE).not_done:
                     reached(finished())
-            except BaseException:
-                with suppress(Exception):
-                    spark.interruptTag(tag) if context is None else context.cancelJobGroup(tag)
+            except BaseException:  # nobody waits for a thread that Spark does not answer
+                stop = spark.interruptTag if context is None else context.cancelJobGroup
+                wait([aside(lambda: stop(tag))], timeout=LAST_PATIENCE)
                 raise
             return running.result()
+
+
+def aside(make: Callable[[], T]) -> Future[T]:
+    """The answer of a thread that the end of the process does not wait for."""
+    made: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            made.set_result(make())
+        except BaseException as error:  # the caller's to handle
+            made.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return made
 
 
 def _by_query(
