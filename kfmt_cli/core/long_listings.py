@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import chain, takewhile
-from threading import Thread
 from typing import Any, TypeVar
 
+from kfmt_cli.core.parallel import aside
 from kfmt_cli.core.small_objects import names_below
 from kfmt_cli.errors import InputError
 
@@ -24,11 +24,11 @@ LONGEST = 3600.0  # seconds, for a store whose names cannot be compared
 def listed(ask: Callable[[], T], url: str) -> T:
     """What `ask` returns about the objects below a URL; raises what it raises, and InputError if
     the listing has no end."""
-    answer = _aside(ask)
+    answer = aside(ask)
     wait([answer], LONG)
     if not answer.done():
         pages = takewhile(lambda _: not answer.done(), names_below(url))
-        again = _aside(lambda: repeated(chain.from_iterable(pages)))
+        again = aside(lambda: repeated(chain.from_iterable(pages)))
         either: list[Future[Any]] = [answer, again]
         wait(either, LONGEST, FIRST_COMPLETED)
         if again.done() and not again.exception() and (name := again.result()):
@@ -37,20 +37,6 @@ def listed(ask: Callable[[], T], url: str) -> T:
     if not answer.done():
         raise InputError(f"{url}: the store's listing has not ended after {LONGEST:.0f} seconds")
     return answer.result()
-
-
-def _aside(ask: Callable[[], T]) -> Future[T]:
-    """The answer of a thread that the end of the process does not wait for."""
-    answer: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            answer.set_result(ask())
-        except BaseException as error:  # the caller's to handle
-            answer.set_exception(error)
-
-    Thread(target=run, daemon=True).start()
-    return answer
 
 
 def repeated(names: Iterable[str]) -> str | None:

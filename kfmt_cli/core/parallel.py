@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -38,6 +41,23 @@ def together(items: Iterable[T], size: Callable[[T], int | None]) -> Iterator[li
         yield held
 
 
+def aside(make: Callable[[], R]) -> Future[R]:
+    """The answer of a thread that the end of the process does not wait for, as it may never end."""
+    from concurrent.futures import Future
+    from threading import Thread
+
+    made: Future[R] = Future()
+
+    def run() -> None:
+        try:
+            made.set_result(make())
+        except BaseException as error:  # the caller's to handle
+            made.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return made
+
+
 def available_cores() -> int:
     """How many cores this process may use."""
     try:
@@ -61,7 +81,7 @@ def map_ordered(
     if workers < 1:
         yield from map(function, items)
         return
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from concurrent.futures import ThreadPoolExecutor
 
     pool = ThreadPoolExecutor(workers)
     pending: deque[Future[R]] = deque()

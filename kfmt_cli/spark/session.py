@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kfmt_cli.core.claims import scratch_folder
+from kfmt_cli.core.parallel import aside
 from kfmt_cli.errors import SessionError, UsageError
 from kfmt_cli.spark.remote_session import SCHEME, check_client, connect, prepare, shown
-from kfmt_cli.spark.tasks import LAST_PATIENCE, aside, in_tasks
+from kfmt_cli.spark.tasks import LAST_PATIENCE, in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -168,7 +169,6 @@ def _started(master: str, settings: dict[str, str], patience: float) -> Iterator
 
 def _in_time(make: Callable[[], T], patience: float) -> T:
     """The result of a call; raises TimeoutError if it takes too long."""
-    # Not a pool: a process waits for its pool's threads, and this one may never end.
     return aside(make).result(timeout=patience)
 
 

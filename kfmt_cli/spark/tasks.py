@@ -6,21 +6,19 @@ shares. In the others an RDD does it a second faster, as Spark need not plan a q
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from kfmt_cli.core.parallel import aside
 from kfmt_cli.spark.worker import context_of, drivers_python
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
-
-T = TypeVar("T")
 
 PATIENCE = 0.2  # seconds between progress updates
 LAST_PATIENCE = 5.0  # seconds for Spark to take a cancellation
@@ -70,20 +68,6 @@ def in_tasks(
                 wait([aside(lambda: stop(tag))], timeout=LAST_PATIENCE)
                 raise
             return running.result()
-
-
-def aside(make: Callable[[], T]) -> Future[T]:
-    """The answer of a thread that the end of the process does not wait for."""
-    made: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            made.set_result(make())
-        except BaseException as error:  # the caller's to handle
-            made.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return made
 
 
 def _by_query(
