@@ -20,7 +20,7 @@ from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import ExitCode, UsageError
 from kfmt_cli.formats.api_keys import BY_KEY, BY_NAME, Api
-from kfmt_cli.formats.headers import REQUEST_HEADER_DATA, RESPONSE_HEADER_DATA
+from kfmt_cli.formats.kafka_messages import message
 from kfmt_cli.render.hexdump import Hexdump
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.rows.anatomy import lines_of
@@ -117,7 +117,7 @@ def requests(data: bytes, framed: bool | None) -> Iterator[ProtocolHeader]:
             api = BY_KEY.get(Int16.read(data, start, end)[0])
             of_request = Int16.read(data, start + Int16.size, end)[0]
             version = 1 if api is None else api.request_header(of_request)
-        layout = at_version(REQUEST_HEADER_DATA, max(version, 1))
+        layout = at_version(message("RequestHeaderData"), max(version, 1))
         if version == 0:
             layout = layout.before("client_id")
         yield ProtocolHeader(at, size, version, start, end, layout, api)
@@ -129,7 +129,7 @@ def responses(data: bytes, framed: bool | None, version: int) -> Iterator[Protoc
         framed = _is_framed(data)
     for at, size, start, end in _frames(data, framed):
         yield ProtocolHeader(
-            at, size, version, start, end, at_version(RESPONSE_HEADER_DATA, version)
+            at, size, version, start, end, at_version(message("ResponseHeaderData"), version)
         )
 
 

@@ -11,9 +11,10 @@ from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.disk.kinds import KINDS, kind_of
 from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.errors import UsageError
-from kfmt_cli.formats import consumer_protocol, headers, kraft
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
+from kfmt_cli.formats.kafka_messages import definitions, message
+from kfmt_cli.formats.kraft import KRAFT_MESSAGES
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
 from kfmt_cli.render.reference import drawn
 from kfmt_cli.render.style import count
@@ -37,7 +38,7 @@ class Chapter:
 def chapters() -> Iterator[Chapter]:
     """All formats, in the order of the page."""
     yield Chapter("Record batch, magic 2", (RECORD_BATCH, RECORD, RECORD_HEADER), ("*.log",))
-    control = (CONTROL_RECORD_KEY, END_TXN_MARKER, *kraft.KRAFT_MESSAGES.values())
+    control = (CONTROL_RECORD_KEY, END_TXN_MARKER, *KRAFT_MESSAGES.values())
     yield Chapter("Control records", control, ("*.checkpoint",))
     yield Chapter("Messages, magic 0 and 1", (MESSAGE_V0, MESSAGE_V1))
     for kind in KINDS:
@@ -54,9 +55,10 @@ def chapters() -> Iterator[Chapter]:
             if layout is not None
         )
         yield Chapter(f"The topic {topic}", tuple(both), (topic,))
-    inside = _layouts_of(consumer_protocol)
+    inside = _messages_in("bytes inside GroupMetadataValue members")
     yield Chapter("Inside classic consumer group members", inside)
-    yield Chapter("Headers of requests and responses", _layouts_of(headers))
+    headers = _messages_in("wire protocol headers")
+    yield Chapter("Headers of requests and responses", headers)
     yield Chapter("For teaching", (NOTES_V0,))
 
 
@@ -76,10 +78,10 @@ def _of_kind(kind: Kind) -> Iterator[Chapter]:
 _FRONTS = (KEY_FRONT, VALUE_FRONT, ENVELOPE)
 
 
-def _layouts_of(page: object) -> tuple[Layout, ...]:
-    """The messages that a module defines."""
-    found = (var for var in vars(page).values() if isinstance(var, Layout))
-    return tuple(layout for layout in found if layout.versions is not None)
+def _messages_in(place: str) -> tuple[Layout, ...]:
+    """The messages that Kafka defines for a place."""
+    every = definitions().items()
+    return tuple(message(name) for name, definition in every if definition["where"] == place)
 
 
 def _plain(name: str) -> str:

@@ -7,7 +7,7 @@ from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import String, UuidType
 from kfmt_cli.core.layout.wire import Int32, Int64
-from kfmt_cli.formats.kraft import QUORUM_STATE_DATA
+from kfmt_cli.formats.kafka_messages import message
 
 META_PROPERTIES = Layout(
     "MetaProperties",
@@ -48,6 +48,9 @@ QUORUM_STATE = Layout(
     "QuorumState",
     "`quorum-state`: vote of this metadata log replica. JSON.",
     "org.apache.kafka.raft.internals.FileQuorumStateStore",
-    (Field("data_version", Int32, "Version of the file: 0 or 1."), *QUORUM_STATE_DATA.fields),
+    (
+        Field("data_version", Int32, "Version of the file: 0 or 1."),
+        *message("QuorumStateData").fields,
+    ),
     text=True,
 )

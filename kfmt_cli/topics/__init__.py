@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kfmt_cli.core.lazy import load
 
 if TYPE_CHECKING:
+    from kfmt_cli.core.layout.layout import Layout
     from kfmt_cli.topics.decoder import Decoder, Message
 
 CLUSTER_METADATA = "__cluster_metadata"
@@ -30,7 +31,7 @@ class Topic:
     pattern: str = ""
     """A pattern for its names, if the name is configurable."""
     messages: str = ""
-    """The module and name of its kinds of records."""
+    """The module and name of its kinds of records, unless Kafka defines them."""
     decoder: str = ""
     """The module and name of its decoder, unless that follows from the messages."""
 
@@ -39,27 +40,22 @@ _READ = (
     Topic(
         "__consumer_offsets",
         "consumer groups, their members and committed offsets",
-        messages="kfmt_cli.topics.consumer_offsets:MESSAGES",
     ),
     Topic(
         "__transaction_state",
         "transactional ids and the state of their transactions",
-        messages="kfmt_cli.topics.transaction_state:MESSAGES",
     ),
     Topic(
         "__share_group_state",
         "delivery state of share groups",
-        messages="kfmt_cli.topics.share_group_state:MESSAGES",
     ),
     Topic(
         CLUSTER_METADATA,
         "the metadata of a KRaft cluster",
-        messages="kfmt_cli.topics.cluster_metadata:MESSAGES",
     ),
     Topic(
         "__remote_log_metadata",
         "the segments in remote storage",
-        messages="kfmt_cli.topics.remote_log_metadata:MESSAGES",
     ),
     Topic(
         "connect-configs",
@@ -145,11 +141,24 @@ def known_topic(name: str | None) -> Topic | None:
     return None
 
 
+@cache
 def messages_of(topic: str) -> tuple[Message, ...]:
     """The kinds of records of a topic in `TOPICS`; empty if they are JSON."""
     place = TOPICS[topic].messages
-    messages: tuple[Message, ...] = load(place) if place else ()
+    messages: tuple[Message, ...] = load(place) if place else _defined_by_kafka(topic)
     return messages
+
+
+def _defined_by_kafka(topic: str) -> tuple[Message, ...]:
+    from kfmt_cli.formats.kafka_messages import definitions, message
+    from kfmt_cli.topics.decoder import Message
+
+    layouts: dict[int, dict[str, Layout]] = {}
+    for name, definition in definitions().items():
+        if definition["where"] == topic:
+            part = "key" if name.endswith("Key") else "value"
+            layouts.setdefault(definition["id"], {})[part] = message(name)
+    return tuple(Message(number, **parts) for number, parts in layouts.items())
 
 
 @cache

@@ -17,7 +17,7 @@ from kfmt_cli.commands.protocol_headers import REQUEST, cells, requests
 from kfmt_cli.commands.reference import chapters, found
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.formats.api_keys import APIS, BY_KEY
-from kfmt_cli.formats.headers import REQUEST_HEADER_DATA
+from kfmt_cli.formats.kafka_messages import message
 from kfmt_cli.rows.format_entries import entries_of
 from tests.support.samples import kfmt
 from tools.kafka import ROOT, java, missing
@@ -79,7 +79,7 @@ def request(key: int, version: int, correlation: int, client: str | None) -> byt
         "correlation_id": correlation,
         "client_id": client,
     }
-    return at_version(REQUEST_HEADER_DATA, header).write(values)
+    return at_version(message("RequestHeaderData"), header).write(values)
 
 
 @given(st.data())

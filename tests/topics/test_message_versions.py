@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,9 +34,9 @@ from kfmt_cli.core.layout.tree import Node, tree
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.core.layout.wire import Bytes, Int8, Int16, Int32, Int64, Integer, UInt32, WireType
 from kfmt_cli.core.uuids import uuid_text
-from tools.kafka import ROOT
+from kfmt_cli.formats.kafka_messages import definitions
 
-REFERENCE = json.loads((ROOT / "tests/reference/kafka_messages_4.2.json").read_text())
+REFERENCE = definitions()
 PLAIN: dict[str, WireType] = {
     integer.name: integer
     for integer in (Int8, Int16, Int32, Int64, UInt16, UInt32, Bool, Float64, UuidType)

@@ -17,7 +17,8 @@ from kfmt_cli.core.layout.protocol import Boolean, Float, List, Struct, Text, Uu
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.core.layout.wire import Integer, WireType
 from kfmt_cli.core.uuids import uuid_text
-from kfmt_cli.formats import consumer_protocol, headers, kraft
+from kfmt_cli.formats import meanings
+from kfmt_cli.formats.kafka_messages import message as defined
 from kfmt_cli.topics import TOPICS, decoder_for, messages_of
 from tests.topics.test_message_versions import REFERENCE, of_reference, rows_of
 from tools.kafka import ROOT, java, missing
@@ -29,8 +30,7 @@ OF_KAFKA = [topic for topic in TOPICS if topic.startswith("__")]
 
 def every_message() -> dict[str, Layout]:
     """The messages that kfmt knows, by name."""
-    pages = (consumer_protocol, headers, kraft)
-    found = [var for page in pages for var in vars(page).values() if isinstance(var, Layout)]
+    found = [defined(name) for name in meanings.MESSAGES]
     for topic in TOPICS:
         for message in messages_of(topic):
             found += [message.value] if message.key is None else [message.key, message.value]
@@ -81,6 +81,25 @@ def test_every_message_of_the_reference_is_known() -> None:
     for name, message in REFERENCE.items():
         if name in MESSAGES:
             assert list(map(str, versions_of(name))) == list(message["versions"])
+
+
+def test_every_field_has_our_words_and_no_meaning_is_left_over() -> None:
+    used: set[str] = set()
+
+    def walk(layout: Layout, path: tuple[str, ...]) -> None:
+        assert layout.doc, path
+        for field in layout.fields:
+            inner = (*path, field.name)
+            assert field.doc, inner
+            ends = (".".join(inner[at:]) for at in range(len(inner)))
+            used.add(next(end for end in ends if end in meanings.FIELDS))
+            part = getattr(field.type, "of", None)
+            if isinstance(part, Layout):
+                walk(part, inner)
+
+    for name in meanings.MESSAGES:
+        walk(defined(name), (name,))
+    assert used == set(meanings.FIELDS)
 
 
 @pytest.mark.parametrize(("name", "version"), EACH)

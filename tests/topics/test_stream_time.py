@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from kfmt_cli.topics.consumer_offsets.streams_commit import stream_time
+from kfmt_cli.topics.streams_commit import stream_time
 
 
 def metadata(version: int, time: int, more: bytes = b"") -> str:

@@ -14,7 +14,9 @@ from kfmt_cli.broker.state.replay import Data, Replay
 from kfmt_cli.broker.state.settings import Settings
 from kfmt_cli.core.layout.messages import read_message, self_versioned
 from kfmt_cli.formats.control import CONTROL_TYPES
+from kfmt_cli.formats.kafka_messages import message
 from kfmt_cli.formats.kraft import KRAFT_MESSAGES
+from kfmt_cli.formats.meanings import SECURITY_PROTOCOLS
 from kfmt_cli.log.stream import Record
 from kfmt_cli.rows.state_types import (
     ACL,
@@ -30,11 +32,6 @@ from kfmt_cli.rows.state_types import (
     TOPIC,
     StateType,
 )
-from kfmt_cli.topics.cluster_metadata.access import (
-    ACCESS_CONTROL_ENTRY_RECORD,
-    USER_SCRAM_CREDENTIAL_RECORD,
-)
-from kfmt_cli.topics.cluster_metadata.brokers import SECURITY_PROTOCOLS
 
 KRAFT_VERSION = CONTROL_TYPES.index("KRAFT_VERSION")
 FENCED, ACTIVE, STOPPING = "fenced", "active", "in-controlled-shutdown"
@@ -200,10 +197,13 @@ class Cluster(Replay):
         for acl in self._acls.values():
             yield (
                 ACL,
-                {**_named(ACCESS_CONTROL_ENTRY_RECORD, acl), "resource": acl["resource_name"]},
+                {
+                    **_named(message("AccessControlEntryRecord"), acl),
+                    "resource": acl["resource_name"],
+                },
             )
         for user in self._users.values():
-            named = _named(USER_SCRAM_CREDENTIAL_RECORD, user)
+            named = _named(message("UserScramCredentialRecord"), user)
             yield (
                 SCRAM_USER,
                 {

@@ -11,15 +11,15 @@ from typing import Any
 
 from kfmt_cli.broker.state.replay import Data, LatestOfKeys
 from kfmt_cli.core.layout.messages import open_held
+from kfmt_cli.formats.kafka_messages import message
 from kfmt_cli.rows.state_types import COMMITTED_OFFSET, GROUP, MEMBER, StateType
-from kfmt_cli.topics.consumer_offsets.classic import GROUP_METADATA_VALUE
-from kfmt_cli.topics.consumer_offsets.streams_commit import stream_time
+from kfmt_cli.topics.streams_commit import stream_time
 
 EMPTY, STABLE, ASSIGNING, RECONCILING = "Empty", "Stable", "Assigning", "Reconciling"
 NOT_READY = "NotReady"
 # The groups of newer protocols: the prefix of their messages' names, and their protocol.
 NEWER = {"ConsumerGroup": "consumer", "ShareGroup": "share", "StreamsGroup": "streams"}
-_ASSIGNMENT = next(field for field in GROUP_METADATA_VALUE.fields if field.name == "members")
+_ASSIGNMENT = message("GroupMetadataValue").field("members")
 
 
 class Groups(LatestOfKeys):

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kfmt_cli.formats.meanings import RECOVERY_STATES
 from kfmt_cli.rows.state_types import PARTITION, TOPIC, StateType
-from kfmt_cli.topics.cluster_metadata.partitions import RECOVERY_STATES
 
 Data = dict[str, Any]
 # Fields that a partition change may replace; null keeps the value.

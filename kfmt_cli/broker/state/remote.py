@@ -10,15 +10,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kfmt_cli.broker.state.replay import Data, Replay
+from kfmt_cli.formats.kafka_messages import message
 from kfmt_cli.log.stream import Record
 from kfmt_cli.rows.state_types import REMOTE_PARTITION, REMOTE_SEGMENT, StateType
-from kfmt_cli.topics.remote_log_metadata import (
-    REMOTE_LOG_SEGMENT_METADATA_RECORD,
-    REMOTE_PARTITION_DELETE_METADATA_RECORD,
-)
 
-_SEGMENT_STATE = REMOTE_LOG_SEGMENT_METADATA_RECORD.field("remote_log_segment_state")
-_PARTITION_STATE = REMOTE_PARTITION_DELETE_METADATA_RECORD.field("remote_partition_delete_state")
+_SEGMENT_STATE = message("RemoteLogSegmentMetadataRecord").field("remote_log_segment_state")
+_PARTITION_STATE = message("RemotePartitionDeleteMetadataRecord").field(
+    "remote_partition_delete_state"
+)
 DELETED = "DELETE_SEGMENT_FINISHED"
 PARTITION_DELETED = "DELETE_PARTITION_FINISHED"
 Place = tuple[str, int]  # topic id, partition

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kfmt_cli.broker.state.secrets import is_secret
+from kfmt_cli.formats.kafka_messages import message
 from kfmt_cli.rows.state_types import CONFIG, FEATURE, QUOTA, StateType
-from kfmt_cli.topics.cluster_metadata.settings import CONFIG_RECORD
 
 Data = dict[str, Any]
-_TYPE = CONFIG_RECORD.field("resource_type")
+_TYPE = message("ConfigRecord").field("resource_type")
 TOPIC = 2
 
 

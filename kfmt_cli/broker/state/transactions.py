@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kfmt_cli.broker.state.replay import LatestOfKeys
+from kfmt_cli.formats.kafka_messages import message
 from kfmt_cli.rows.state_types import TRANSACTIONAL_ID, StateType
-from kfmt_cli.topics.transaction_state import TRANSACTION_LOG_VALUE
 
-_STATUS = TRANSACTION_LOG_VALUE.field("transaction_status")
+_STATUS = message("TransactionLogValue").field("transaction_status")
 
 
 _ONGOING = (_STATUS.symbols or ()).index("Ongoing")
