@@ -17,10 +17,11 @@ from kfmt_cli.commands.salvage import SALVAGED
 from kfmt_cli.commands.verify import LOG_RESULT
 from kfmt_cli.disk.kinds import KINDS
 from kfmt_cli.disk.kinds.notes import ROWS as NOTES_ROWS
+from kfmt_cli.rows import documents
 from kfmt_cli.rows.anatomy import FIELD
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType
-from kfmt_cli.rows.documents import DOCUMENTS, FINDING, FINDINGS_LEFT_OUT
+from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT
 from kfmt_cli.rows.found import FOUND
 from kfmt_cli.rows.record import DECODED_RECORD, RECORD
 from kfmt_cli.rows.result import SEVERITIES, ResultType
@@ -53,10 +54,10 @@ def contract() -> Iterator[ContractPart]:
     yield ContractPart("Findings", (FINDING, FINDINGS_LEFT_OUT))
     results = (_result(name, result) for name, result in _RESULTS.items())
     yield ContractPart("Results of a file and of a run", (*results, _SUMMARY))
+    declared = (var for var in vars(documents).values() if isinstance(var, RowType))
     shown = {FINDING, FINDINGS_LEFT_OUT}
-    yield ContractPart(
-        "Answers of commands", tuple(document for document in DOCUMENTS if document not in shown)
-    )
+    answers = tuple(document for document in declared if document not in shown)
+    yield ContractPart("Answers of commands", answers)
     yield ContractPart("Rows of commands", (FOUND, TRANSACTION, RANGE, REQUEST, RESPONSE))
     yield ContractPart("Log shapes, and the report page", SHAPES)
     for topic in REPLAYS:

@@ -6,7 +6,7 @@ Each runs as on the command line, so that the page shows the same numbers.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
@@ -32,6 +32,8 @@ from kfmt_cli.disk.partitions import partitions_below
 from kfmt_cli.errors import InputError
 from kfmt_cli.render.report.page_data import PageData
 from kfmt_cli.render.sinks.objects import ObjectSink
+from kfmt_cli.render.start_lines import Step, step_lines
+from kfmt_cli.render.style import PLAIN
 from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT
 from kfmt_cli.rows.result import ResultType
 from kfmt_cli.rows.section import Object
@@ -61,6 +63,9 @@ class _Kept(ObjectSink):
 
     def answer(self, words: str) -> None:
         self._data.answers.append(words)
+
+    def next_steps(self, steps: Sequence[Step]) -> None:
+        self._data.steps = steps
 
 
 class _Quiet(Nobody):
@@ -185,7 +190,7 @@ def about(data: PageData, paths: tuple[str, ...]) -> None:
             **{name: sum(_number(row, name) for row in rows) for name in _SUMS},
             "min_timestamp": _extreme(min, rows, "min_timestamp"),
             "max_timestamp": _extreme(max, rows, "max_timestamp"),
-            "answers": data.answers,
+            "answers": [*data.answers, *step_lines(data.steps, PLAIN)],
             "left_out": dict(data.left_out),
             "said": list(data.said),
         },

@@ -491,4 +491,3 @@ UNKNOWN_FILE = RowType(
         number("bytes", "Its size.", null=True),
     ),
 )
-DOCUMENTS = tuple(var for var in vars().values() if isinstance(var, RowType))

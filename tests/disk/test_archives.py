@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import shutil
 import tarfile
@@ -232,3 +233,17 @@ def test_a_directory_of_packed_logs_is_read_by_every_command(suffix: str, tmp_pa
     cut = ran("check", "logs", cwd=tmp_path)
     assert cut.code == 3
     assert "kfmt: " in cut.err
+
+
+@pytest.mark.parametrize("command", ["check", "index-check", "report"])
+def test_a_packed_log_without_indexes_lacks_those_next_to_it(command: str, tmp_path: Path) -> None:
+    folder = tmp_path / "logs/orders-0"
+    folder.mkdir(parents=True)
+    log = BROKER / "orders-0" / f"{0:020}.log"
+    (folder / f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
+    options = ["--to", "r.html", "--data", "r.json"] if command == "report" else ["--json"]
+    done = ran(command, "logs", *options, cwd=tmp_path)
+    assert done.code == 1, done.err
+    rows = json.loads((tmp_path / "r.json").read_text()) if command == "report" else done.rows
+    missing = {row["file"] for row in rows if row.get("code", "").endswith("index-missing")}
+    assert missing == {f"logs/orders-0/{0:020}.{end}" for end in ("index", "timeindex")}

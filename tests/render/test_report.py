@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import markupsafe
 import pytest
 
 from tests.rows.test_contract import TYPES, fits
@@ -161,6 +162,15 @@ def test_damage_is_told_with_what_to_do(tmp_path: Path) -> None:
         assert row["command"].split()[1] in words
     lost = 740
     assert f"{lost} offsets will be lost" in words
+
+
+def test_a_path_with_spaces_stays_whole_in_the_next_steps(tmp_path: Path) -> None:
+    folder = tmp_path / "sp/x   y"
+    shutil.copytree(ROOT / "damaged_segments/flipped-bit-0", folder / "flipped-bit-0")
+    page, rows = made(folder, at=tmp_path, code=1)
+    (step,) = of(rows, "next")
+    assert f"<code>{markupsafe.escape(step['command'])}</code>" in page
+    assert f"next steps|  {step['command']}   {step['price']}" in "|".join(rows[0]["answers"])
 
 
 def test_what_files_say_is_never_code(tmp_path: Path) -> None:
