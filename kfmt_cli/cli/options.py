@@ -70,21 +70,8 @@ def optional_paths(function: F) -> F:
 
 
 def _paths(metavar: str, *, required: bool) -> Callable[[F], F]:
-    def together(
-        ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
-    ) -> tuple[str, ...]:
-        del ctx, param
-        from kfmt_cli.disk.made import without_doubles
-
-        return without_doubles(value)
-
     argument = click.argument(
-        "paths",
-        nargs=-1,
-        required=required,
-        metavar=metavar,
-        type=InputPath(),
-        callback=together,
+        "paths", nargs=-1, required=required, metavar=metavar, type=InputPath()
     )
     return lambda function: private_key(argument(function))
 
@@ -95,10 +82,10 @@ class InputPath(_TextType):
     name = "path"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        del param
+        del param, ctx
         from kfmt_cli.disk.made import made_of
 
-        return made_of(value, None if ctx is None else ctx.meta.get(_KEY))
+        return made_of(value)
 
 
 class StoredPath(_TextType):
@@ -113,21 +100,14 @@ class StoredPath(_TextType):
         return without_credentials(value)
 
 
-_KEY = "kfmt.rsm_private_key"
-
-
-def key_file() -> str | None:
-    """The value of --rsm-private-key."""
-    path: str | None = click.get_current_context().meta.get(_KEY)
-    return path
-
-
 def private_key(function: F) -> F:
     """--rsm-private-key, evaluated before paths."""
 
     def keep(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-        del param
-        ctx.meta[_KEY] = value
+        del ctx, param
+        from kfmt_cli.disk.made import RSM_PRIVATE_KEY
+
+        RSM_PRIVATE_KEY.set(value)
 
     return click.option(
         "--rsm-private-key",

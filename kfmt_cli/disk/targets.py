@@ -17,7 +17,8 @@ from kfmt_cli.core.source import PIPE
 from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.names import left_out_words, mark_of
+from kfmt_cli.disk.made import in_brokers_form, is_tiered
+from kfmt_cli.disk.names import has_other_form, left_out_words, mark_of
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
 from kfmt_cli.disk.tree import (
     TROUBLES,
@@ -119,7 +120,16 @@ def target_of(path: str, *, takes_pipe: bool = False) -> GivenPath:
         raise UsageError("-: this command cannot read standard input")
     if path and is_folder(path):
         unlisted = list(TROUBLES.get(path.rstrip(os.sep), ()))
-        return GivenPath(path, None, walk(path, unlisted.append), unlisted)
+        folders = walk(path, unlisted.append)
+        if not any(has_other_form(folder.files) for folder in folders):
+            return GivenPath(path, None, folders, unlisted)
+        made, rest = in_brokers_form(path, folders)
+        if made is None:
+            return GivenPath(path, None, folders, unlisted)
+        other = target_of(made)
+        if not rest:
+            return replace(other, unlisted=[*unlisted, *other.unlisted])
+        return GivenPath(path, None, [*rest, *other.folders], [*unlisted, *other.unlisted])
     if not path or (path != PIPE and _is_missing(path)):
         words = f"{printable(path)}: No such file or directory"
         raise InputError(words, file=path, is_gone=True)
@@ -135,6 +145,40 @@ def targets(
     """
     if PIPE in paths and not takes_pipe:
         target_of(PIPE)
+    yield from without_doubles(list(_listed(paths, complain, takes_pipe=takes_pipe)))
+
+
+def without_doubles(found: Sequence[GivenPath]) -> Sequence[GivenPath]:
+    """The same without the segments put together from tiered storage that local directories of
+    their partitions also contain."""
+    folders = [folder for target in found for folder in target.folders]
+    if not any(map(is_tiered, folders)):
+        return found
+    local: dict[str, int] = {}
+    for folder in folders:
+        if not is_tiered(folder) and folder.logs:
+            name, base = Path(folder.path).name, folder.logs[0].base_offset or 0
+            local[name] = min(base, local.get(name, base))
+
+    def alone(folder: Folder) -> Folder:
+        least = local.get(Path(folder.path).name)
+        if least is None or not is_tiered(folder):
+            return folder
+        files = (file for file in folder.files if not _is_from(file, least))
+        return replace(folder, files=tuple(files))
+
+    return [replace(target, folders=list(map(alone, target.folders))) for target in found]
+
+
+def _is_from(file: str, least: int) -> bool:
+    """Whether a file's name begins with an offset that is not below `least`."""
+    stem = file.partition(".")[0]
+    return stem.isdigit() and int(stem) >= least
+
+
+def _listed(
+    paths: Sequence[str], complain: Callable[[str], None], *, takes_pipe: bool
+) -> Iterator[GivenPath]:
     for path in paths:
         try:
             target = target_of(path, takes_pipe=takes_pipe)

@@ -21,7 +21,7 @@ from kfmt_cli.core.source import PIPE, open_source
 from kfmt_cli.disk.kinds import UNKNOWN, in_order, kind_of
 from kfmt_cli.disk.kinds.kind import Input, Kind, Level
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
-from kfmt_cli.disk.names import STORED_STEM, partition_of
+from kfmt_cli.disk.names import STORED_STEM, has_other_form, partition_of
 from kfmt_cli.disk.segment import Segment, group, real_path
 from kfmt_cli.errors import InputError
 from kfmt_cli.topics import CLUSTER_METADATA
@@ -268,6 +268,7 @@ def _of_brokers(found: list[tuple[str, Folder]]) -> list[Folder]:
         if place == os.curdir
         or (place.rpartition(os.sep)[0] or os.curdir) in parents
         or any(map(folder.takes, folder.files))
+        or has_other_form(folder.files)
     ]
 
 

@@ -247,3 +247,20 @@ def test_a_packed_log_without_indexes_lacks_those_next_to_it(command: str, tmp_p
     rows = json.loads((tmp_path / "r.json").read_text()) if command == "report" else done.rows
     missing = {row["file"] for row in rows if row.get("code", "").endswith("index-missing")}
     assert missing == {f"logs/orders-0/{0:020}.{end}" for end in ("index", "timeindex")}
+
+
+def test_a_packed_log_is_found_in_whichever_directory(tmp_path: Path) -> None:
+    for i in range(8):
+        shutil.copytree(BROKER / "orders-0", tmp_path / f"logs/t{i}-0")
+    for i in range(8):
+        folder = tmp_path / f"logs/t{i}-0"
+        log = min(folder.glob("*.log"))
+        packed = folder / f"{log.name}.gz"
+        packed.write_bytes(gzip.compress(log.read_bytes()))
+        log.unlink()
+        for command, all_of_them in (("index-check", "112 indexes"), ("verify-crc", "56 segments")):
+            done = ran(command, "logs", cwd=tmp_path)
+            assert done.code == 0, done.out
+            assert f"{all_of_them}, " in done.out
+        packed.rename(log)
+        log.write_bytes(gzip.decompress(log.read_bytes()))
