@@ -16,11 +16,10 @@ from kfmt_cli.broker.topic_settings import (
     fields_in,
     with_properties,
 )
-from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.properties import java_properties, java_text
 from kfmt_cli.disk.names import place_of
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.tree import classify
+from kfmt_cli.disk.tree import listing
 from kfmt_cli.errors import UsageError
 from kfmt_cli.rows.state_types import CONFIG
 from kfmt_cli.topics import CLUSTER_METADATA
@@ -128,10 +127,6 @@ def interval_of(partition: Path) -> int:
     return INDEX_INTERVAL_BYTES
 
 
-def _inputs(paths: list[Path]) -> list[Input]:
-    return [classify(str(path), path.name) for path in paths]
-
-
 @lru_cache(maxsize=8)
 def _configs(log_directory: Path) -> dict[str, dict[str, str]]:
     """The settings of each topic in the metadata log of a log directory; cluster-wide broker
@@ -139,9 +134,13 @@ def _configs(log_directory: Path) -> dict[str, dict[str, str]]:
     folder = log_directory / f"{CLUSTER_METADATA}-0"
     if not folder.is_dir():
         return {}
-    snapshots = sorted(path for path in folder.glob("*.checkpoint") if path.name[:20].isdigit())
-    logs = sorted(folder.glob("*.log"))
-    replay = replayed(_inputs(snapshots), _inputs(logs))
+    there = listing(str(folder), prefix="")
+    snapshots = [
+        there.input(name)
+        for name in there.readable
+        if name.endswith(".checkpoint") and name[:20].isdigit()
+    ]
+    replay = replayed(snapshots, there.logs)
     found: dict[str, dict[str, str]] = {}
     for row in replay.state()[CONFIG].values():
         values = dict(zip(CONFIG.names, row, strict=True))

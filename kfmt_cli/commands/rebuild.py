@@ -13,7 +13,7 @@ from kfmt_cli.disk.kinds.kind import SWAP, Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import offset_of_name
 from kfmt_cli.disk.targets import targets
-from kfmt_cli.disk.tree import classify, size_of
+from kfmt_cli.disk.tree import listing, size_of
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import safe
@@ -127,12 +127,15 @@ class Rebuild:
         folder = Path(logs[0].path).parent
         if folder not in self._whole:
             return []
-        swaps, logs = (
-            [classify(str(path), path.name) for path in sorted(folder.glob(f"*{suffix}"))]
-            for suffix in (SWAP, LOG.suffix)
-        )
+        there = listing(str(folder), prefix="")
+        files = [there.input(name) for name in there.readable if name.endswith((SWAP, LOG.suffix))]
+        swaps = [file for file in files if file.name.endswith(SWAP)]
         renamed = [
-            log for log in logs if log.base_offset is None and offset_of_name(log.name) is not None
+            file
+            for file in files
+            if file not in swaps
+            and file.base_offset is None
+            and offset_of_name(file.name) is not None
         ]
         return swaps + renamed
 

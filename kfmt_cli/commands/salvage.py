@@ -35,7 +35,7 @@ from kfmt_cli.disk.kinds.kind import SWAP, Input
 from kfmt_cli.disk.kinds.logs import DELETED_LOG, KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.names import mark_of, place_of
 from kfmt_cli.disk.targets import target_of
-from kfmt_cli.disk.tree import Folder, classify, is_segment, printable, size_of
+from kfmt_cli.disk.tree import Folder, classify, is_segment, listing, printable, size_of
 from kfmt_cli.errors import InputError, OutputError
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import count, grouped, safe
@@ -346,10 +346,11 @@ class Salvage:
 
     def _open_transactions(self, folder: Path, name: str) -> None:
         """Note transactions open at the end: their markers may have been dropped."""
-        last = max(folder.glob(f"*{PRODUCER_SNAPSHOT.suffix}"), default=None)
-        if last is None:
+        there = listing(str(folder), prefix="")
+        snapshots = [file for file in there.files if file.endswith(PRODUCER_SNAPSHOT.suffix)]
+        if not snapshots:
             return
-        begun = read_rows(classify(str(last), last.name)).table["current_txn_first_offset"]
+        begun = read_rows(there.input(snapshots[-1])).table["current_txn_first_offset"]
         begun = begun[begun >= 0]
         if len(begun):
             where = "" if name == "." else f"{safe(name)}: "

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from pathlib import Path
 
 from kfmt_cli.broker.log_end import log_end
 from kfmt_cli.broker.placement import GROUPS, PARTITIONS, partition_of_id
@@ -226,11 +225,11 @@ class ShowState:
         """The topics with a partition in a log directory, by their ids."""
         if log_directory not in self._names:
             found = self._names[log_directory] = {}
-            for file in Path(log_directory).glob("*-*/partition.metadata"):
-                topic, _ = place_of(file.parent.name)
+            for name in listing(log_directory).partitions:
+                file = f"{log_directory}/{name}/partition.metadata"
                 with suppress(InputError, StartFailed):  # told by `check`
-                    topic_id = read_topic_id(classify(str(file), file.name))
-                    found[uuid_text(topic_id)] = topic or ""
+                    topic_id = read_topic_id(classify(file, "partition.metadata"))
+                    found[uuid_text(topic_id)] = place_of(name)[0] or ""
         return self._names[log_directory]
 
     def _chosen(self, type_: StateType, rows: dict[Row, Row]) -> dict[Row, Row]:

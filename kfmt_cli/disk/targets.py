@@ -193,7 +193,7 @@ def _listed(
 def folder_beside(path: str) -> Folder:
     """The directory of a file, with its files named in the same way; raises InputError."""
     top, name = os.path.split(path)
-    return replace(listing(top or os.curdir), prefix=path.removesuffix(name))
+    return listing(top or os.curdir, path.removesuffix(name))
 
 
 def _is_missing(path: str) -> bool:
