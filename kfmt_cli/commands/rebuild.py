@@ -66,7 +66,7 @@ class Rebuild:
                     for folder, group in partitions:
                         for done in self._rebuilt(group, progress):
                             self._below(staging, folder, done)
-                    if not any(staging.folder.iterdir()):
+                    if staging.is_empty:
                         staging.refuse()
         self.run.end()
         if self._is_damaged:

@@ -117,6 +117,11 @@ class Staging:
                 file.rename(self.folder / file.name)
             (self.folder / folder).rmdir()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been written."""
+        return not any(self.folder.iterdir())
+
     def refuse(self) -> None:
         """Make `commit` publish nothing."""
         self._refused = True
