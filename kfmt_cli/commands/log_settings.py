@@ -109,10 +109,11 @@ def _properties(path: Path) -> dict[str, str]:
 
 
 def compacts(topic: str | None, log_directory: Path) -> bool | None:
-    """Whether a topic is compacted, from the metadata log of a log directory; None if unknown."""
+    """Whether a topic is compacted, from the metadata log of a log directory; None if unknown.
+    Raises InputError."""
     if topic is None or not (log_directory / f"{CLUSTER_METADATA}-0").is_dir():
         return None
-    known = _configs(log_directory).of_topics
+    known = _read_configs(log_directory)
     if topic not in known and not known.get("", {}) and topic.startswith("__"):
         return None
     settings = with_properties(TopicSettings(), known.get("", {}))
@@ -121,15 +122,23 @@ def compacts(topic: str | None, log_directory: Path) -> bool | None:
 
 def interval_of(partition: Path) -> int:
     """The index.interval.bytes of a partition's topic, from the metadata log next to it, or
-    Kafka's default."""
+    Kafka's default; raises InputError."""
     folder = partition.resolve()
-    known = _configs(folder.parent).of_topics
+    known = _read_configs(folder.parent)
     topic, _ = place_of(folder.name)
     for settings in (known.get(topic or "", {}), known.get("", {})):
         for name in ("index.interval.bytes", "log.index.interval.bytes"):
             if settings.get(name, "").isdigit():
                 return int(settings[name])
     return INDEX_INTERVAL_BYTES
+
+
+def _read_configs(log_directory: Path) -> dict[str, dict[str, str]]:
+    """The settings of topics in the metadata log of a log directory; raises InputError."""
+    configs = _configs(log_directory)
+    for error in configs.unread:
+        raise error
+    return configs.of_topics
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 /* Makes the n-th call of one kind fail, of those on files below a directory. Preloaded; by the
  * environment: FAULT_KIND (open, read, write, sync, rename, mkdir, list, remove; any: all of them),
- * FAULT_NUMBER (0: none), FAULT_ERRNO (0: the process group is killed), FAULT_BELOW, FAULT_COUNT (a
+ * FAULT_NUMBER (0: none), FAULT_ERRNO (0: the process is killed), FAULT_BELOW, FAULT_COUNT (a
  * file that grows by a byte with each such call, in all processes). */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -49,7 +49,7 @@ static int fails(const char *kind, const char *path) {
     errno = known;
     if (number != atol(getenv("FAULT_NUMBER"))) return 0;
     errno = atoi(getenv("FAULT_ERRNO"));
-    if (!errno) kill(0, SIGKILL);
+    if (!errno) kill(getpid(), SIGKILL);
     return 1;
 }
 

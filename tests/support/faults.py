@@ -6,12 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.support import warm
 from tests.support.samples import ORDERS
 from tools.kafka import ROOT, SAMPLES
 
@@ -49,6 +49,15 @@ class Fault:
     """Only calls on files below this directory count."""
 
 
+@dataclass(frozen=True)
+class Ended:
+    """A finished run."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
 @dataclass
 class Bench:
     """A directory with the inputs of all commands, and the library that makes calls fail."""
@@ -59,12 +68,11 @@ class Bench:
     def environment(self, fault: Fault | None = None) -> dict[str, str]:
         """The environment of a run."""
         known = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
-        known["TMPDIR"] = str(self.folder / "tmp")
+        known |= {"TMPDIR": str(self.folder / "tmp"), "LD_PRELOAD": str(self.library)}
         if fault is None:
             return known
         self.count.unlink(missing_ok=True)
         return known | {
-            "LD_PRELOAD": str(self.library),
             "FAULT_KIND": fault.kind,
             "FAULT_NUMBER": str(fault.number),
             "FAULT_ERRNO": str(fault.code),
@@ -77,29 +85,11 @@ class Bench:
         """The file that grows with each call that counts."""
         return self.folder / "count"
 
-    def run(
-        self,
-        command: str,
-        fault: Fault | None = None,
-        before: Callable[[], None] | None = None,
-    ) -> subprocess.CompletedProcess[str]:
-        """Run a command. before: called in the new process."""
-        return subprocess.run(
-            self.line(command),
-            cwd=self.folder,
-            env=self.environment(fault),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-            preexec_fn=before,
-        )
-
-    @staticmethod
-    def line(command: str) -> Sequence[str]:
-        """The words of a command line."""
-        return sys.executable, "-m", "kfmt_cli", *command.split()
+    def run(self, command: str, fault: Fault | None = None) -> Ended:
+        """Run a command."""
+        env = self.environment(fault)
+        code, out, err = warm.run(command.split(), b"", self.folder, env)
+        return Ended(code, out.decode(), err.decode())
 
     def calls(self, command: str, kind: str, below: str = "in") -> int:
         """How many calls of a kind a command makes."""

@@ -187,7 +187,7 @@ class CheckedPartitions:
             place = place_of(real.name)
             key = (place[0] or "", place[1] or 0)
             told = {name: above.offset(name, key) for name in (RECOVERY_POINTS, HIGH_WATERMARKS)}
-            is_compacted = compacts(place[0], real.parent)
+            is_compacted = self._compacts(place[0], real.parent)
             damaged = frozenset(
                 folder.input(Path(finding.file).name).base_offset or 0
                 for finding in report.all
@@ -242,6 +242,13 @@ class CheckedPartitions:
             if self._is_alone(replica.folder):
                 ends = {kind: start.log_end_offset for kind, start in replica.starts.items()}
                 broker.metadata_ends = {kind: end for kind, end in ends.items() if end is not None}
+
+    def _compacts(self, topic: str | None, log_directory: Path) -> bool | None:
+        try:
+            return compacts(topic, log_directory)
+        except InputError as error:
+            self.unread(error)
+            return None
 
     def _is_alone(self, folder: Folder) -> bool:
         try:
