@@ -156,6 +156,9 @@ def test_a_write_that_fails_leaves_nothing_half(name: str, bench: Bench) -> None
         ("stat in", "log-start-offset-checkpoint"),
         ("compaction in/orders-0", "cleaner-offset-checkpoint"),
         ("diff in/orders-0 in/orders-0", "orders-0/leader-epoch-checkpoint"),
+        ("export in/orders-0 --to out/made", "orders-0/partition.metadata"),
+        ("rebuild-index in/orders-0 out/made", "__cluster_metadata-0/00000000000000000000.log"),
+        ("salvage in out/made", "meta.properties"),
     ],
 )
 def test_a_small_file_that_cannot_be_read_is_named(command: str, file: str, bench: Bench) -> None:

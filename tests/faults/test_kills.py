@@ -106,11 +106,12 @@ class Killed:
         for prepare in _INPUTS:
             prepare(self.bench)
         self.inputs = self._inputs()
-        self._prepare()
-        self.former = self.bench.made()
-        begun = time.monotonic()
-        self.healthy = self.bench.run(self.writer.command)
-        self.seconds = time.monotonic() - begun
+        for _ in range(2):  # the first run also starts the server
+            self._prepare()
+            self.former = self.bench.made()
+            begun = time.monotonic()
+            self.healthy = self.bench.run(self.writer.command)
+            self.seconds = time.monotonic() - begun
         self.whole = self.bench.made()
         assert self.healthy.returncode in (0, 1), self.healthy.stderr
         assert self.whole
