@@ -109,8 +109,16 @@ class LogRows:
         from kfmt_cli.arrow.topic_ids import TopicIds
 
         columns, ids = chosen(self._table, self._columns), TopicIds()
+
+        def id_in(folder: str) -> str | None:
+            try:
+                return ids[folder]
+            except InputError as error:
+                self.unread.append(str(error))
+                return ids.setdefault(folder, None)
+
         for file, rows in self._rows():
-            id_of = partial(ids.__getitem__, file.path.rpartition("/")[0] or ".")
+            id_of = partial(id_in, file.path.rpartition("/")[0] or ".")
             shared = shared_by_file(file.path, file.kind.name, partition_of(file.path), id_of)
             for part in slices(part_of(rows)):
                 yield record_batch(part, columns, shared)

@@ -123,19 +123,17 @@ class Rebuild:
 
     def _swaps(self, logs: list[Input]) -> list[Input]:
         """Completed .swap files of a partition whose directory was given, and the logs that a
-        broker would rename."""
-        folder = Path(logs[0].path).parent
-        if folder not in self._whole:
+        broker would rename; raises InputError."""
+        path = Path(logs[0].path).parent
+        if path not in self._whole:
             return []
-        there = listing(str(folder), prefix="")
-        files = [there.input(name) for name in there.readable if name.endswith((SWAP, LOG.suffix))]
-        swaps = [file for file in files if file.name.endswith(SWAP)]
+        folder = listing(str(path), prefix="")
+        swaps = [folder.input(name) for name in folder.readable if name.endswith(SWAP)]
+        others = [folder.input(name) for name in folder.readable if name.endswith(LOG.suffix)]
         renamed = [
-            file
-            for file in files
-            if file not in swaps
-            and file.base_offset is None
-            and offset_of_name(file.name) is not None
+            log
+            for log in others
+            if log.base_offset is None and offset_of_name(log.name) is not None
         ]
         return swaps + renamed
 

@@ -178,16 +178,14 @@ class Salvage:
         return (*names, DELETED_LOG) if self.takes_deleted else names
 
     def _carry(self, staging: Staging, file: Input, name: str) -> None:
-        """Copy a file if it is undamaged."""
+        """Copy a file if it is undamaged; complains if it cannot be read."""
         try:
-            damaged = self._is_damaged(file)
+            if self._is_damaged(file):
+                self.run.sink.note(f"not copied: {safe(file.name)}: damaged\n")
+            else:
+                carry(staging, file, name)
         except InputError as error:
             self.run.complain(str(error))
-            return
-        if damaged:
-            self.run.sink.note(f"not copied: {safe(file.name)}: damaged\n")
-        else:
-            carry(staging, file, name)
 
     def _is_damaged(self, file: Input) -> bool:
         """Whether a file has errors, or a broker does not start with it."""
@@ -248,8 +246,15 @@ class Salvage:
         more = f" and {count(len(shown) - most, 'more range')}" if len(shown) > most else ""
         ranges = f"{', '.join(shown[:most])}{more}"
         words = f"{safe(partition.name)}: {count(number, 'offset')} missing: {ranges}\n"
-        is_told = partition.name in self._with_holes or not partition.is_compacted
+        is_told = partition.name in self._with_holes or not self._is_compacted(partition)
         self.run.sink.document(MISSING_OFFSETS, row, [words] if is_told else [])
+
+    def _is_compacted(self, partition: SalvagedPartition) -> bool:
+        try:
+            return partition.is_compacted
+        except InputError as error:
+            self.run.complain(str(error))
+            return False
 
     def _leave_behind(self, log: Input) -> None:
         """Note or count a file without undamaged batches as not copied."""

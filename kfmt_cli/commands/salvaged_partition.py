@@ -26,7 +26,8 @@ class SalvagedPartition:
 
     @property
     def is_compacted(self) -> bool:
-        """Whether the topic is compacted, according to the metadata log next to it."""
+        """Whether the topic is compacted, according to the metadata log next to it; raises
+        InputError."""
         folder = Path([*self.logs, *self.more][0].path).resolve().parent
         return compacts(place_of(folder.name)[0], folder.parent) is True
 

@@ -157,7 +157,7 @@ def _producers_at(log: Input) -> Producers:
 
 
 def _begins_partition(log: Input) -> bool:
-    """Whether the directory of a log has no earlier segment."""
+    """Whether the directory of a log has no earlier segment; raises InputError."""
     first = next(iter(listing(str(Path(log.path).parent)).logs), log)
     return (first.base_offset or 0) >= (log.base_offset or 0)
 
