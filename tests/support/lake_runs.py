@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.arrow.output import take_away_unfinished
+from kfmt_cli.arrow.output import read_whole, take_away_unfinished
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark import work
 from kfmt_cli.spark.jobs import export_job
@@ -65,9 +65,15 @@ def forecast(to: Path, *paths: Path, **options: Any) -> list[str]:
     return list(export_job.forecast(context))
 
 
-def manifest(to: Path) -> Any:
-    """The manifest of an export."""
-    return json.loads((to / "_kfmt/manifest.json").read_text())
+def manifest(to: Path | str) -> dict[str, list[dict[str, Any]]]:
+    """The inputs and files of a table, as its manifest has them."""
+    bundles: dict[str, Any] = {}
+    for part in json.loads(read_whole(f"{to}/_kfmt/manifest.json") or b"")["parts"]:
+        bundles.update(map(json.loads, (read_whole(f"{to}/_kfmt/{part}") or b"").splitlines()))
+    there = [bundle for bundle in bundles.values() if bundle is not None]
+    return {
+        name: [row for bundle in there for row in bundle[name]] for name in ("inputs", "outputs")
+    }
 
 
 def listed(to: Path) -> Counter[Row]:
