@@ -10,7 +10,8 @@ An unchanged input keeps its splits. Only those of an input in several parts are
 An export is a table with a history (`spark/lake_table.py`): commits say which of these files it
 consists of. What a commit names is changed by the next commit alone.
 
-Results are read on demand: for each piece, the driver keeps only the place of its result.
+Results are read on demand (`spark/results.py`): for each piece, the driver keeps only the place of
+its result.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from hashlib import blake2b
 from typing import Any
 
 from kfmt_cli.arrow.lake import Output
-from kfmt_cli.arrow.output import get_json, names_in, put_json, read_whole, remove
+from kfmt_cli.arrow.output import get_json, names_in, put_json, remove
 from kfmt_cli.errors import UsageError
 from kfmt_cli.sharing.piece import Piece, cuts_of, name_of
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request, share_of
 from kfmt_cli.spark.job import Job, Result, about
 from kfmt_cli.spark.parts import Part, appended, sweep, values_in
+from kfmt_cli.spark.results import ResultFiles
 
 VERSION = 8
-HELD = 32 << 20  # bytes of results kept in memory
 OPEN = -1
 
 
@@ -76,11 +77,10 @@ class Ledger:
     """The files with results."""
     _file: array[int] = field(default_factory=lambda: array("i"))
     """For each piece, the index of the file with its result, or `OPEN`."""
-    _held: dict[str, bytes] = field(default_factory=dict)
-    """Files of results already read, by name."""
-    _n_held: int = 0
-    _last: tuple[str, dict[str, Result]] = ("", {})
-    """The file read last, parsed."""
+    _results: ResultFiles = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._results = ResultFiles(self.done_folder)
 
     @property
     def done_folder(self) -> str:
@@ -160,6 +160,7 @@ class Ledger:
         self.stale = defaultdict(list)
         names = {name for name in names_in(self.done_folder) if name.endswith(".json")}
         self.lost = set(self.state - names)
+        self._results.fetch(names)
         pieces = enumerate(self.pieces) if names else ()
         numbers = {name_of(piece.path, piece.start): i for i, piece in pieces}
         for name in (*sorted(names & self.state), *sorted(names - self.state)):
@@ -185,18 +186,7 @@ class Ledger:
 
     def results(self, name: str) -> dict[str, Result]:
         """The results in a file, none if it is missing or incomplete; raises InputError."""
-        if self._last[0] != name:
-            if name not in self._held:
-                data = read_whole(f"{self.done_folder}/{name}") or b"{}"
-                while self._held and self._n_held + len(data) > HELD:
-                    self._n_held -= len(self._held.pop(next(iter(self._held))))
-                self._held[name] = data
-                self._n_held += len(data)
-            try:
-                self._last = name, json.loads(self._held[name])
-            except ValueError:
-                self._last = name, {}
-        return self._last[1]
+        return self._results.results(name)
 
     def outputs(self, name: str) -> list[Output]:
         """The files that were written with the results in a file."""
@@ -211,8 +201,7 @@ class Ledger:
             for output in result.get("outputs", ()):
                 remove(f"{self.job.folder(self.to)}/{output}")
                 remove(f"{self.to}/{output}")
-        self._n_held -= len(self._held.pop(name, b""))
-        self._last = "", {}
+        self._results.forget(name)
         remove(f"{self.done_folder}/{name}")
 
     def uncut(self, paths: set[str]) -> None:
@@ -234,7 +223,7 @@ class Ledger:
 
     def take(self, numbers: array[int], shares: Iterable[Sequence[Piece]]) -> None:
         """Note processed pieces. numbers: their indexes. shares: the pieces by task."""
-        there, at = names_in(self.done_folder), 0
+        there, at, before = names_in(self.done_folder), 0, len(self._files)
         for share in shares:
             name = file_of(share, self.run)
             if name in there:
@@ -242,6 +231,7 @@ class Ledger:
                     self._file[i] = len(self._files)
                 self._files.append(name)
             at += len(share)
+        self._results.fetch(self._files[before:])
 
     def files(self) -> list[str]:
         """The files with results of this run's pieces, in the order of the pieces."""

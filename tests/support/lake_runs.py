@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,19 +35,27 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         del spark, advance
         to = ledger.job.folder(ledger.to)
         for share in shares:
-            pieces = pickle.dumps(share)
-            work._do(ledger.job, request, to, ledger.done_folder, ledger.run, pieces)
+            given = work.share_for_task(request, share)
+            work._do(ledger.job, request, to, ledger.done_folder, ledger.run, given)
 
     monkeypatch.setattr(work, "_run", run_here)
 
 
 def export(
-    to: Path | str, *paths: Path, format_: str = "parquet", topics: str = "", **options: Any
+    to: Path | str,
+    *paths: Path,
+    format_: str = "parquet",
+    topics: str = "",
+    asked: Any = (),
+    **options: Any,
 ) -> JobSummary:
-    """One run of the job, as `kfmt pipeline export` starts it."""
+    """One run of the job, as `kfmt pipeline export` starts it. asked: more options of the request."""
     paths_of = tuple(map(str, paths))
     request = replace(
-        request_of({"topics": topics}), table="segments", paths=paths_of, raises_unreadable=False
+        request_of({"topics": topics, **dict(asked)}),
+        table="segments",
+        paths=paths_of,
+        raises_unreadable=False,
     )
     files = files_of(request, is_checked=True)
     context = Context(None, request, str(to), format_, lambda _: None, options, files)
