@@ -16,7 +16,7 @@ import click
 
 from kfmt_cli.checks.registry import code_chapters
 from kfmt_cli.cli import MODULES, kfmt
-from kfmt_cli.commands.contract import contract
+from kfmt_cli.commands.contract import contract, shapes_by_name, telling
 from kfmt_cli.commands.json_schema import VERSION, schema_text
 from kfmt_cli.commands.reference import chapters
 from kfmt_cli.core.layout.layout import Layout
@@ -111,13 +111,24 @@ def json_contract() -> str:
         "[schema/kfmt-1.json](schema/kfmt-1.json) is the JSON Schema of a line, which `kfmt format "
         "--json-schema` prints. Within version 1, types, members and values may be added; none is "
         "removed, renamed or given another meaning. A program should ignore members that it does "
-        "not know. `cat --json` prints kcat's objects instead, without `type`."
+        "not know. `cat --json` prints kcat's objects instead, without `type`.\n\n"
+        "A few types have two shapes, which are told apart by a member that only one of them has: "
+        f"{_told_apart()}. The schema has them as `oneOf`."
     )
     parts = [f"# JSON\n\n{MADE}\n{intro}\n"]
     for part in contract():
         parts.append(f"\n## {part.title}\n")
         parts += [_object(type_) for type_ in part.types]
     return "".join(parts)
+
+
+def _told_apart() -> str:
+    """The types with several shapes, with what tells these apart."""
+    several = {name: shapes for name, shapes in shapes_by_name().items() if len(shapes) > 1}
+    return ", ".join(
+        f"`{name}` ({' or '.join(f'`{telling(shape, shapes)}`' for shape in shapes)})"
+        for name, shapes in several.items()
+    )
 
 
 _KINDS = {

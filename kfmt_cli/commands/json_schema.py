@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from kfmt_cli.commands.contract import contract
+from kfmt_cli.commands.contract import shapes_by_name, telling
 from kfmt_cli.rows.column import PLACE, Column, ColumnKind, Placed, RowType
 from kfmt_cli.rows.json_shapes import (
     ANYTHING,
@@ -56,22 +56,28 @@ _CHANGES: dict[str, Schema] = {"change": TEXT, "before": {"type": "object"}}
 
 def json_schema() -> Schema:
     """The schema of one line: an object of any type."""
-    types = [type_ for part in contract() for type_ in part.types]
     definitions: dict[str, Schema] = {}
-    for type_ in types:
-        name, n = type_.name, 2
-        while name in definitions:
-            name, n = f"{type_.name}-{n}", n + 1
-        definitions[name] = _object(type_)
+    by_name = shapes_by_name()
+    for name, shapes in by_name.items():
+        if len(shapes) == 1:
+            definitions[name] = _object(shapes[0])
+            continue
+        named = {f"{name}_with_{telling(shape, shapes)}": shape for shape in shapes}
+        definitions[name] = {"oneOf": [_reference(shape) for shape in named]}
+        definitions |= {shape: _object(type_) for shape, type_ in named.items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"kfmt-{VERSION}.json",
         "title": f"kfmt's JSON, version {VERSION}",
         "description": "One line of what kfmt prints with --json. Within a version, types, members "
         "and words may be added; none is removed, renamed or given another meaning.",
-        "anyOf": [{"$ref": f"#/$defs/{name}"} for name in definitions],
+        "anyOf": [_reference(name) for name in by_name],
         "$defs": definitions,
     }
+
+
+def _reference(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
 
 
 def schema_text() -> str:
