@@ -15,13 +15,13 @@ from kfmt_cli.rows.json_shapes import (
     NUMBER,
     OF_MEMBERS,
     TEXT,
+    VERSION,
     WORDS,
     Schema,
     list_of,
     or_null,
 )
 
-VERSION = 1
 ENCODINGS = ("base64", "hex")
 _TYPES: dict[ColumnKind, Schema] = {
     ColumnKind.NUMBER: INTEGER,
@@ -41,6 +41,28 @@ _HEADER: Schema = {
         "value_encoding": {"enum": ENCODINGS},
     },
     "required": ["key", "value"],
+    "additionalProperties": False,
+}
+_BASE64: Schema = {"enum": ["base64"]}
+# What `cat --json` prints: the objects of `kcat -J`, without a type.
+_KCAT: Schema = {
+    "type": "object",
+    "description": "What `cat --json` prints, as `kcat -J` does: an object without `type`.",
+    "properties": {
+        "topic": TEXT,
+        "partition": {**INTEGER, "description": "-1 if the directory is not named after one."},
+        "offset": INTEGER,
+        "tstype": {"enum": ["create", "logappend", "unknown"]},
+        "ts": {**INTEGER, "description": "Timestamp; -1 for none."},
+        "broker": {"const": -1},
+        "headers": {**list_of(or_null(TEXT)), "description": "Key, value, key, value, …"},
+        "headers_encoding": list_of({"enum": ["base64", None]}),
+        "key": or_null(TEXT),
+        "key_encoding": _BASE64,
+        "payload": or_null(TEXT),
+        "payload_encoding": _BASE64,
+    },
+    "required": ["topic", "partition", "offset", "tstype", "ts", "broker", "key", "payload"],
     "additionalProperties": False,
 }
 _PLACES: dict[str, Schema] = {
@@ -72,7 +94,7 @@ def json_schema() -> Schema:
         "description": "One line of what kfmt prints with --json. Within a version, types, members "
         "and words may be added; none is removed, renamed or given another meaning.",
         "anyOf": [_reference(name) for name in by_name],
-        "$defs": definitions,
+        "$defs": {**definitions, "kcat": _KCAT},
     }
 
 

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from kfmt_cli.commands.contract import contract
 from kfmt_cli.rows.column import ColumnKind
-from kfmt_cli.rows.json_shapes import OF_MEMBERS
+from kfmt_cli.rows.json_shapes import OF_MEMBERS, VERSION
 from tests.rows.test_contract import COMMANDS
 from tests.support.samples import kfmt
 from tools.kafka import ROOT, SAMPLES
@@ -51,8 +51,24 @@ def test_each_type_is_defined_once() -> None:
             assert told in SCHEMA["$defs"][shape]["required"]
             others = [SCHEMA["$defs"][other] for other in shapes if other != shape]
             assert not [other for other in others if told in other["properties"]]
-    unused = SCHEMA["$defs"].keys() - names
+    unused = SCHEMA["$defs"].keys() - {*names, "kcat"}
     assert all("_with_" in name for name in unused)
+
+
+def test_the_version_is_told() -> None:
+    assert SCHEMA["$id"] == f"kfmt-{VERSION}.json"
+    assert f", JSON {VERSION}, " in kfmt("--version").out
+
+
+@pytest.mark.parametrize("folder", ["kafka-3.9.1-broker1", "kafka-2.8.2", "kafka-0.8.2.2"])
+def test_objects_of_kcat_are_valid_and_no_others(folder: str) -> None:
+    rows = kfmt("cat", SAMPLES / folder, "--json").rows
+    assert rows
+    whole = Draft202012Validator(SCHEMA)
+    for row in rows:
+        assert [error.message for error in VALIDATORS["kcat"].iter_errors(row)] == [], row
+    assert not whole.is_valid(rows[0])
+    assert not VALIDATORS["kcat"].is_valid({**rows[0], "type": "record"})
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, *EVERY_SAMPLE])
