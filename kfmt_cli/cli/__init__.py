@@ -94,13 +94,14 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
     if not value or ctx.resilient_parsing:
         return
     from kfmt_cli.core.native.compiled import interpreted, reason, stale
+    from kfmt_cli.rows.json_shapes import VERSION
 
     slow = interpreted()
     modules = "kernel compiled"
     if slow:
         modules = f"{', '.join(slow)} interpreted (slow: {reason()})"
     python = f"Python {platform.python_version()} ({platform.python_implementation()})"
-    click.echo(f"kfmt {__version__}, {python}, {modules}")
+    click.echo(f"kfmt {__version__}, JSON {VERSION}, {python}, {modules}")
     if words := stale():
         click.echo(f"kfmt: {words}", err=True)
     ctx.exit()
@@ -118,7 +119,8 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
     is_eager=True,
     expose_value=False,
     callback=_print_version,
-    help="Show the kfmt and Python versions, and whether the native modules are compiled.",
+    help="Show the versions of kfmt, its JSON and Python, and whether the native modules are "
+    "compiled.",
 )
 @click.pass_context
 def kfmt(context: click.Context) -> None:

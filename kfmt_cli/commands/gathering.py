@@ -37,6 +37,7 @@ from kfmt_cli.render.style import PLAIN
 from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT
 from kfmt_cli.rows.result import ResultType
 from kfmt_cli.rows.section import Object
+from kfmt_cli.rows.json_shapes import VERSION
 from kfmt_cli.rows.shapes import PAGE
 
 CELLS = 16_000  # in the strips of all logs
@@ -184,6 +185,7 @@ def about(data: PageData, paths: tuple[str, ...]) -> None:
         {
             "paths": list(paths),
             "version": __version__,
+            "json_version": VERSION,
             "made_at": int(time.time() * 1000),
             "topics": len({row["topic"] for row in rows}),
             "partitions": len(rows),
