@@ -22,6 +22,7 @@ from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType
 from kfmt_cli.rows.documents import DOCUMENTS, FINDING, FINDINGS_LEFT_OUT
 from kfmt_cli.rows.found import FOUND
+from kfmt_cli.rows.placements import PLACEMENTS
 from kfmt_cli.rows.record import DECODED_RECORD, RECORD
 from kfmt_cli.rows.result import SEVERITIES, ResultType
 from kfmt_cli.rows.shapes import SHAPES
@@ -55,7 +56,8 @@ def contract() -> Iterator[ContractPart]:
     yield ContractPart("Results of a file and of a run", (*results, _SUMMARY))
     shown = {FINDING, FINDINGS_LEFT_OUT}
     yield ContractPart(
-        "Answers of commands", tuple(document for document in DOCUMENTS if document not in shown)
+        "Answers of commands",
+        (*(document for document in DOCUMENTS if document not in shown), *PLACEMENTS),
     )
     yield ContractPart("Rows of commands", (FOUND, TRANSACTION, RANGE, REQUEST, RESPONSE))
     yield ContractPart("Log shapes, and the report page", SHAPES)
