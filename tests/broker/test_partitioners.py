@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.broker.partitioners import PARTITIONERS, fnv1a, murmur2, partition_of_hash
-from tests.support.samples import SAMPLES, kfmt
+from tests.support.samples import kfmt
 from tools import kafka
+from tools.kafka import SAMPLES
 
 
 # org.apache.kafka.common.utils.UtilsTest.testMurmur2
