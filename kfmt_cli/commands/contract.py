@@ -23,6 +23,7 @@ from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.column import PLACE, Column, ColumnKind, Placed, RowType
 from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT
 from kfmt_cli.rows.found import FOUND
+from kfmt_cli.rows.placements import PLACEMENTS
 from kfmt_cli.rows.record import DECODED_RECORD, RECORD
 from kfmt_cli.rows.result import SEVERITIES, ResultType
 from kfmt_cli.rows.shapes import SHAPES
@@ -56,7 +57,7 @@ def contract() -> Iterator[ContractPart]:
     declared = (var for var in vars(documents).values() if isinstance(var, RowType))
     shown = {FINDING, FINDINGS_LEFT_OUT}
     answers = tuple(document for document in declared if document not in shown)
-    yield ContractPart("Answers of commands", answers)
+    yield ContractPart("Answers of commands", (*answers, *PLACEMENTS))
     yield ContractPart("Rows of commands", (FOUND, TRANSACTION, RANGE, REQUEST, RESPONSE))
     yield ContractPart("Log shapes, and the report page", SHAPES)
     for topic in REPLAYS:

@@ -178,6 +178,8 @@ class Asked:
     """How many of the last of them only."""
     committed: bool = False
     """Only records that read_committed consumers receive."""
+    latest: bool = False
+    """Only the latest of them for each key, which the caller finds."""
 
     def __bool__(self) -> bool:
         """Whether it excludes anything."""
@@ -186,7 +188,7 @@ class Asked:
     @property
     def needs_logs(self) -> bool:
         """Whether `of` must read the logs of a partition."""
-        return self.last is not None or self.committed
+        return self.last is not None or self.committed or self.latest
 
     def of(
         self, first_of_last: Callable[[int, Selection], int], committed: Callable[[], Committed]

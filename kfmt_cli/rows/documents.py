@@ -401,7 +401,7 @@ LOOKUP = RowType(
     Placed.PARTITION,
 )
 
-# explain, format, varints, partition-of, dump
+# explain, format, varints, dump
 CODE = RowType(
     "code",
     "A kind of finding.",
@@ -469,18 +469,6 @@ VARINT = RowType(
         number("zigzag", "The number after zigzag; null without it.", null=True),
         text("hex", "Its bytes."),
         number("size", "Number of bytes."),
-    ),
-)
-PLACEMENT = RowType(
-    "partition_of",
-    "The partition of an internal topic that an id belongs to.",
-    (
-        text("id_type", "group or transactional_id."),
-        text("id", "The id."),
-        number("hash", "Its hash."),
-        text("topic", "The internal topic."),
-        number("partitions", "Number of partitions of the topic."),
-        number("partition", "The partition."),
     ),
 )
 UNKNOWN_FILE = RowType(

@@ -53,6 +53,7 @@ COMMANDS = [
     "format",
     "format RecordBatch",
     "partition-of --group billing",
+    "partition-of --key customer-1 --partitions 4",
     "encode-varint 300",
     "decode-varint ac02",
 ]
