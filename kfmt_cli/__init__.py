@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 _MODULES = dict.fromkeys(("read_batches", "read_file", "read_records", "verify"), "read")
 _MODULES |= {"dataset": "scanning", "scan": "scanning"}
 __all__ = [
