@@ -43,7 +43,9 @@ class CatCommand(click.Command):
 @click.option(
     "-f", "--form", default="%s\\n", show_default=True, help="Format string for each record."
 )
-@click.option("--json", "json_", is_flag=True, help="Write the JSON objects of kcat -J, without type.")
+@click.option(
+    "--json", "json_", is_flag=True, help="Write the JSON objects of kcat -J, without type."
+)
 @click.option("--null", default="NULL", show_default=True, help="Text to write for null.")
 @selection
 @click.option(

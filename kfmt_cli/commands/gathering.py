@@ -35,9 +35,9 @@ from kfmt_cli.render.sinks.objects import ObjectSink
 from kfmt_cli.render.start_lines import Step, step_lines
 from kfmt_cli.render.style import PLAIN
 from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT
+from kfmt_cli.rows.json_shapes import VERSION
 from kfmt_cli.rows.result import ResultType
 from kfmt_cli.rows.section import Object
-from kfmt_cli.rows.json_shapes import VERSION
 from kfmt_cli.rows.shapes import PAGE
 
 CELLS = 16_000  # in the strips of all logs
