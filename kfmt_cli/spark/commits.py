@@ -2,7 +2,8 @@
 
 A commit is one new file, so that it is there or not, and no two runs make the same one. It names
 the parts of the manifest, which have the inputs and files of each bundle; it writes one part, with
-its changes. `_kfmt/manifest.json` names the parts of the last commit whose files are in place.
+its changes. `_kfmt/manifest.json` names the parts of the last commit whose files are in place, and
+these files: they are few, while there may be a million inputs.
 """
 
 from __future__ import annotations
@@ -74,10 +75,10 @@ def with_changes(to: str, before: Commit, changes: Iterable[tuple[str, Any]]) ->
     return replace(before, number=number, parts=made)
 
 
-def publish(to: str, known: Commit) -> None:
-    """Show readers the manifest of a commit; raises OutputError."""
+def publish(to: str, known: Commit, files: Iterable[dict[str, Any]]) -> None:
+    """Show readers the manifest of a commit, and all of its files; raises OutputError."""
     names = [f"manifest/{part.name}" for part in known.parts]
-    shown = {"version": VERSION, "commit": known.number, "parts": names}
+    shown = {"version": VERSION, "commit": known.number, "parts": names, "outputs": list(files)}
     put_json(f"{_manifest(to)}.json", shown)
 
 

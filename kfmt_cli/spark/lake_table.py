@@ -304,7 +304,8 @@ class LakeTable:
 
     def write_manifest(self) -> None:
         """Show readers the inputs and files of the table."""
-        commits.publish(self.ledger.to, self._commit)
+        files = chain.from_iterable(self._bundles.values())
+        commits.publish(self.ledger.to, self._commit, files)
 
     def _sweep(self) -> None:
         """Delete results outside the state, and files that no bundle of it has."""

@@ -75,12 +75,15 @@ def forecast(to: Path, *paths: Path, **options: Any) -> list[str]:
 def manifest(to: Path | str) -> dict[str, list[dict[str, Any]]]:
     """The inputs and files of a table, as its manifest has them."""
     bundles: dict[str, Any] = {}
-    for part in json.loads(read_whole(f"{to}/_kfmt/manifest.json") or b"")["parts"]:
+    shown = json.loads(read_whole(f"{to}/_kfmt/manifest.json") or b"")
+    for part in shown["parts"]:
         bundles.update(map(json.loads, (read_whole(f"{to}/_kfmt/{part}") or b"").splitlines()))
     there = [bundle for bundle in bundles.values() if bundle is not None]
-    return {
+    found = {
         name: [row for bundle in there for row in bundle[name]] for name in ("inputs", "outputs")
     }
+    assert sorted(shown["outputs"], key=str) == sorted(found["outputs"], key=str)
+    return found
 
 
 def listed(to: Path) -> Counter[Row]:
