@@ -84,7 +84,9 @@ class Staging:
             parent = self.destination  # so that renames stay within one file system
         with writing(self.destination):
             parent.mkdir(parents=True, exist_ok=True)
-            self.left_over = take_away(parent)
+            # A killed run that made DST has left something beside it.
+            parents = {parent, self.destination.absolute().parent}
+            self.left_over = [path for each in sorted(parents) for path in take_away(each)]
             self._claim: Claim = claim_folder(parent)
             self.folder = self._claim.inside
         self._whole = parent != self.destination

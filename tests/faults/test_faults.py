@@ -164,6 +164,7 @@ def test_a_write_that_fails_leaves_nothing_half(name: str, bench: Bench) -> None
 def test_a_small_file_that_cannot_be_read_is_named(command: str, file: str, bench: Bench) -> None:
     below = f"in/{file}"
     last = bench.calls(command, "open", below)  # the others are tried in the long run
+    bench.emptied()
     done = bench.run(command, Fault("open", errno.EIO, last, below))
     assert done.returncode == 3, (done.stdout, done.stderr)
     lines = [line for line in done.stderr.splitlines() if line.startswith("kfmt: ")]

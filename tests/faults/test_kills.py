@@ -176,7 +176,10 @@ class Killed:
             self._works_again(where, whole, is_done=made == whole)
 
     def _temporary(self) -> Iterator[Path]:
-        yield from (self.bench.folder / "tmp").rglob("*")
+        """Temporary files, without the one by which Python tries whether it can write."""
+        for path in (self.bench.folder / "tmp").rglob("*"):
+            if path.name.startswith("kfmt-") or path.parent.name != "tmp":
+                yield path
 
     def _works_again(self, where: str, whole: dict[str, bytes], *, is_done: bool) -> None:
         for folder in ("out", "tmp"):
