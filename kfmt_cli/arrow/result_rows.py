@@ -92,8 +92,17 @@ def _texts(kind: ColumnKind, values: pa.Array) -> pa.Array:
         try:
             return pc.fill_null(values.cast(pa.large_binary()), b"")
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-            texts = ["" if value is None else str(value) for value in values.to_pylist()]
+            texts = [_words(value) for value in values.to_pylist()]
     return pa.array([text.encode() for text in texts], pa.large_binary())
+
+
+def _words(value: Any) -> str:
+    """A value that Arrow has no text for, such as an interval."""
+    if not isinstance(value, pa.MonthDayNano):
+        return "" if value is None else str(value)
+    parts = [f"{number} {name}" for number, name in zip(value, ("months", "days"), strict=False)]
+    seconds = f"{value.nanoseconds / 10**9:.6f}".rstrip("0").rstrip(".")
+    return " ".join(part for part in (*parts, f"{seconds} s") if not part.startswith("0 ")) or "0 s"
 
 
 def _plain(value: Any) -> Any:

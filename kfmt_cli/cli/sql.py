@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -17,11 +18,14 @@ from kfmt_cli.cli.options import (
     private_key,
     wide,
 )
-from kfmt_cli.core.urls import is_local, local
+from kfmt_cli.core.urls import local
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
     from kfmt_cli.commands.sql import SqlSession
+
+
+_URL = re.compile(r"[\w+.-]+://")
 
 
 class QueryOrPath(InputPath):
@@ -33,7 +37,7 @@ class QueryOrPath(InputPath):
 
 def is_query(text: str) -> bool:
     """Whether an argument is a query: it contains white space, and there is no such path."""
-    return len(text.split()) > 1 and is_local(text) and not os.path.lexists(local(text))
+    return len(text.split()) > 1 and not _URL.match(text) and not os.path.lexists(local(text))
 
 
 @click.command(short_help="Ask in SQL, with DuckDB.")

@@ -99,15 +99,17 @@ class SqlSession:
         with _told_in_one_line(query):
             worker = Thread(target=_run, args=(self.connection, query, made), daemon=True)
             worker.start()
-            item: Any = None
+            is_over = False
             try:
-                while (item := made.get()) is not None:
+                while not is_over:
+                    item = made.get()
+                    is_over = item is None or isinstance(item, BaseException)
                     if isinstance(item, BaseException):
                         raise item
-                    yield item
+                    if item is not None:
+                        yield item
             finally:
                 self._so_far.stopped.set()
-                is_over = item is None or isinstance(item, BaseException)
                 while not is_over and worker.is_alive():
                     self.connection.interrupt()
                     with suppress(Empty):
@@ -173,5 +175,6 @@ def _one_line(words: str) -> str:
         place = f" (line {found[1]}"
         place += ")" if found[2].startswith("...") else f", column {column})"
         words = words[: found.start()]
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    words = words.partition("\n\nPlease try installing")[0]
+    lines = [line.strip().rstrip("!.") for line in words.splitlines() if line.strip()]
     return "; ".join(lines) + place

@@ -149,7 +149,7 @@ def _enter(conditions: ExitStack, builder: TemplateBuilder, column: Column) -> N
 def _csv_value(builder: TemplateBuilder, column: Column, mode: str) -> None:
     if column.kind is ColumnKind.BYTES:
         builder.csv_bytes(column.at, mode)
-    elif column.kind in (ColumnKind.TEXT, ColumnKind.JSON, ColumnKind.REAL):
+    elif column.kind in (ColumnKind.TEXT, ColumnKind.JSON):
         builder.csv_bytes(column.at, "utf8")
     elif column.kind is ColumnKind.HEADERS:
         with builder.quoted():
