@@ -19,6 +19,7 @@ SECTIONS = {
         "hex": "hex",
         "stat": "stat",
         "find": "find",
+        "sql": "sql",
         "txn": "txn",
         "browse": "browse",
         "report": "report",

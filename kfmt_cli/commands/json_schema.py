@@ -8,6 +8,7 @@ from typing import Any
 
 from kfmt_cli.commands.contract import shapes_by_name, telling
 from kfmt_cli.rows.column import PLACE, Column, ColumnKind, Placed, RowType
+from kfmt_cli.rows.documents import QUERY_ROW
 from kfmt_cli.rows.json_shapes import (
     ANYTHING,
     FLAG,
@@ -109,6 +110,13 @@ def schema_text() -> str:
 
 def _object(type_: RowType) -> Schema:
     """The schema of a type."""
+    if type_ is QUERY_ROW:
+        return {
+            "type": "object",
+            "description": type_.doc,
+            "properties": {"type": {"const": type_.name}},
+            "required": ["type"],
+        }
     members, required = _members(type_.columns)
     front: dict[str, Schema] = {"type": {"const": type_.name}, "file": TEXT}
     if type_.placed is not Placed.NOWHERE:

@@ -92,6 +92,11 @@ class LogRows:
         return self.arrow()
 
     @property
+    def bounds(self) -> Selection:
+        """The bounds of the rows."""
+        return self._reading.wanted
+
+    @property
     def _table(self) -> str:
         return (RECORDS if self._reading.records else BATCHES).name
 

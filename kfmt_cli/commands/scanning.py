@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+    from kfmt_cli.arrow.condition import Condition
     from kfmt_cli.commands.log_dataset import LogDataset
 
 TABLES = ("records", "batches")
+_NARROWER = {"first_offset": max, "last_offset": min, "first_time": max, "last_time": min}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +42,39 @@ class Scan:
         clean = [without_credentials(os.fsdecode(path)) for path in each_of(self.path)]
         object.__setattr__(self, "path", clean)
 
-    def rows(self, columns: Sequence[str] | None = None) -> LogRows:
-        """The rows with some columns, in this order; None: all columns."""
+    def rows(self, columns: Sequence[str] | None = None, **bounds: int) -> LogRows:
+        """The rows with some columns, in this order; None: all columns. bounds: narrower ones."""
         read = read_records if self.table == "records" else read_batches
-        return read(self.path, columns=columns, **self.bounds)
+        return read(self.path, columns=columns, **{**self.bounds, **bounds})
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of all columns."""
         return self.rows().schema
 
-    def parts(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Arrow batches; raises InputError for an input that cannot be read, unless ignored."""
-        rows = self.rows(columns)
+    def parts(
+        self, columns: Sequence[str] | None = None, condition: Condition | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Arrow batches with the rows that can pass a filter, and others; raises InputError for
+        an input that cannot be read, unless ignored."""
+        rows = self.rows(columns, **self._narrower(condition))
         for part in rows.arrow():
             self._complain(rows)
             yield part
         self._complain(rows)
+
+    def _narrower(self, condition: Condition | None) -> dict[str, int]:
+        """The bounds that a filter on records adds to those given."""
+        if condition is None or self.table != "records":
+            return {}
+        found = self.rows().bounds
+        wanted = condition.selection(self.table)
+        made: dict[str, int] = {}
+        for name, narrower in _NARROWER.items():
+            ends = [getattr(each, name) for each in (found, wanted)]
+            if known := [end for end in ends if end is not None]:
+                made[name] = narrower(known)
+        return made
 
     def _complain(self, rows: LogRows) -> None:
         if rows.unread and not self.ignore_unreadable:

@@ -479,3 +479,9 @@ UNKNOWN_FILE = RowType(
         number("bytes", "Its size.", null=True),
     ),
 )
+QUERY_ROW = RowType(
+    "row",
+    "A row of the result of `kfmt sql`: the columns of the query under their names.",
+    (),
+    Placed.NO_FILE,
+)
