@@ -101,7 +101,7 @@ class Gathering:
         self._run(data, lambda run: self._check(run, paths), CHECK_RESULT, keeps=lambda _: True)
         self._run(data, lambda run: self._stat(run, paths, data))
         self._run(data, lambda run: self._txn(run, paths, data), keeps=_is_of_transactions)
-        self._run(data, lambda run: Retention(run, self.settings, self.now).paths(paths))
+        self._run(data, lambda run: self._retention(run, paths))
         offsets = [
             partition
             for partition in partitions_of(paths, None, lambda _: None)
@@ -149,6 +149,9 @@ class Gathering:
             codec_sample=min(max(TRIED_BYTES // n_partitions, LEAST_TRIED), SAMPLE),
         )
         task.paths(paths)
+
+    def _retention(self, run: Run, paths: tuple[str, ...]) -> None:
+        Retention(run, self.settings, self.now, tells_skipped=False).paths(paths)
 
     def _txn(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
         """Search for transactions only in partitions with transactional or control batches."""

@@ -54,6 +54,8 @@ class Retention:
     settings: SettingsOf
     now: int
     """Current time in milliseconds."""
+    tells_skipped: bool = True
+    """Note the partitions that retention.ms does not apply to."""
     _freed: Freed = field(default_factory=list)
     _odd: int = 0
 
@@ -66,6 +68,8 @@ class Retention:
     def _partition(self, partition: Partition) -> None:
         sink = self.run.sink
         found = fates_of(partition, self.settings, self.now, self.run.complain)
+        if found is None and not self.tells_skipped:
+            return
         if found is None:
             words = (
                 "retention.ms does not apply to the metadata log, which is trimmed after a snapshot"

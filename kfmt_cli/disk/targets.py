@@ -19,6 +19,7 @@ from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.made import in_brokers_form, is_tiered
 from kfmt_cli.disk.names import has_other_form, left_out_words, mark_of
+from kfmt_cli.disk.redpanda import REDPANDA, is_redpanda_directory, is_redpanda_log
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
 from kfmt_cli.disk.tree import (
     TROUBLES,
@@ -27,6 +28,7 @@ from kfmt_cli.disk.tree import (
     every_input,
     inputs_in,
     is_folder,
+    is_of_broker,
     listing,
     no_log,
     printable,
@@ -113,14 +115,17 @@ class GivenPath:
 def target_of(path: str, *, takes_pipe: bool = False) -> GivenPath:
     """The files at a path.
 
-    takes_pipe: - is standard input. Raises InputError if the path does not exist, UsageError for -
-    if the command cannot read it.
+    takes_pipe: - is standard input. Raises InputError if the path does not exist or is Redpanda's,
+    UsageError for - if the command cannot read it.
     """
     if path == PIPE and not takes_pipe:
         raise UsageError("-: this command cannot read standard input")
     if path and is_folder(path):
         unlisted = list(TROUBLES.get(path.rstrip(os.sep), ()))
         folders = walk(path, unlisted.append)
+        is_kafka = any(is_of_broker(file) for folder in folders for file in folder.files)
+        if not is_kafka and is_redpanda_directory(path):
+            raise InputError(f"{printable(path)}: {REDPANDA}")
         if not any(has_other_form(folder.files) for folder in folders):
             return GivenPath(path, None, folders, unlisted)
         made, rest = in_brokers_form(path, folders)
@@ -133,6 +138,8 @@ def target_of(path: str, *, takes_pipe: bool = False) -> GivenPath:
     if not path or (path != PIPE and _is_missing(path)):
         words = f"{printable(path)}: No such file or directory"
         raise InputError(words, file=path, is_gone=True)
+    if is_redpanda_log(Path(path).name):
+        raise InputError(f"{printable(path)}: {REDPANDA}")
     return GivenPath(path, classify(path, path))
 
 
@@ -141,7 +148,8 @@ def targets(
 ) -> Iterator[GivenPath]:
     """The files at each path; raises UsageError.
 
-    complain: receives errors about missing paths and about directories that cannot be listed.
+    complain: receives errors about missing paths, Redpanda's data and directories that cannot be
+    listed.
     """
     if PIPE in paths and not takes_pipe:
         target_of(PIPE)

@@ -317,3 +317,8 @@ def test_what_draws_the_charts_is_not_taken_from_the_working_directory(tmp_path:
     (tmp_path / "vl_convert.py").write_text("raise SystemExit(7)")
     done = kfmt("report", ORDERS.parent, "--to", "page.html", cwd=tmp_path)
     assert (done.code, done.err) == (0, "")
+
+
+def test_a_healthy_directory_needs_no_remark(tmp_path: Path) -> None:
+    done = kfmt("report", SAMPLES / "kafka-3.9.1-broker1", "--to", tmp_path / "page.html")
+    assert "does not apply" not in done.out + done.err
