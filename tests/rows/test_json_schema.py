@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ def test_the_command_prints_the_schema() -> None:
 
 @pytest.mark.parametrize("command", [*COMMANDS, *EVERY_SAMPLE])
 def test_every_object_is_valid(command: str, tmp_path: Path) -> None:
-    words = [text.replace("DST", str(tmp_path / "new")) for text in command.split()]
+    words = [text.replace("DST", str(tmp_path / "new")) for text in shlex.split(command)]
     for line in kfmt(*words, "--json").out.splitlines():
         row = json.loads(line)
         assert not errors(row), (errors(row), row)
