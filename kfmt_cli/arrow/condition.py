@@ -54,9 +54,11 @@ class Condition:
             first_time = None if since is None else since // 1000
             return Selection(*offset, first_time, None if until is None else -(-until // 1000))
         if table == BATCHES.name:
-            return Selection(
-                self._least("last_offset", _offset, 0), self._most("base_offset", _offset)
+            first, last = (
+                Selection(self._least(name, _offset, 0), self._most(name, _offset))
+                for name in ("base_offset", "last_offset")
             )
+            return first.within(last)
         return Selection()
 
     def _least(self, name: str, scalar: Callable[[int], pa.Scalar], low: int) -> int | None:

@@ -37,10 +37,13 @@ class ResultRows:
             name, n = field.name, 1
             while name in taken:
                 name, n = f"{field.name}_{n}", n + 1
-            taken |= {name, f"{name}_encoding"} if kind is ColumnKind.BYTES else {name}
+            taken.add(name)
             unit = MILLISECONDS if of.is_timestamp(field.type) else None
-            at = f"column {i}"
-            given, heading = f"{at} given", safe(name)
+            at = f"\0{i}"
+            if kind is ColumnKind.BYTES:  # JSON names the encoding after the source
+                at = name
+                taken |= {f"{name}_encoding", f"{name}_size"}
+            given, heading = f"\0{i} given", safe(name)
             columns.append(Column(name, kind, source=at, given=given, unit=unit, heading=heading))
         return cls(RowType(QUERY_ROW.name, QUERY_ROW.doc, tuple(columns), QUERY_ROW.placed))
 

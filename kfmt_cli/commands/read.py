@@ -91,10 +91,10 @@ class LogRows:
             return self.columns()
         return self.arrow()
 
-    @property
-    def bounds(self) -> Selection:
-        """The bounds of the rows."""
-        return self._reading.wanted
+    def within(self, bounds: Selection) -> LogRows:
+        """The same rows, but only those within other bounds, too."""
+        reading = replace(self._reading, wanted=self._reading.wanted.within(bounds))
+        return LogRows(self._paths, reading, self._columns, self._topic, self._jobs)
 
     @property
     def _table(self) -> str:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kfmt_cli.commands.log_dataset import LogDataset
 
 TABLES = ("records", "batches")
-_NARROWER = {"first_offset": max, "last_offset": min, "first_time": max, "last_time": min}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +41,10 @@ class Scan:
         clean = [without_credentials(os.fsdecode(path)) for path in each_of(self.path)]
         object.__setattr__(self, "path", clean)
 
-    def rows(self, columns: Sequence[str] | None = None, **bounds: int) -> LogRows:
-        """The rows with some columns, in this order; None: all columns. bounds: narrower ones."""
+    def rows(self, columns: Sequence[str] | None = None) -> LogRows:
+        """The rows with some columns, in this order; None: all columns."""
         read = read_records if self.table == "records" else read_batches
-        return read(self.path, columns=columns, **{**self.bounds, **bounds})
+        return read(self.path, columns=columns, **self.bounds)
 
     @property
     def schema(self) -> pa.Schema:
@@ -57,24 +56,13 @@ class Scan:
     ) -> Iterator[pa.RecordBatch]:
         """Arrow batches with the rows that can pass a filter, and others; raises InputError for
         an input that cannot be read, unless ignored."""
-        rows = self.rows(columns, **self._narrower(condition))
+        rows = self.rows(columns)
+        if condition is not None and self.table == "records":
+            rows = rows.within(condition.selection(self.table))
         for part in rows.arrow():
             self._complain(rows)
             yield part
         self._complain(rows)
-
-    def _narrower(self, condition: Condition | None) -> dict[str, int]:
-        """The bounds that a filter on records adds to those given."""
-        if condition is None or self.table != "records":
-            return {}
-        found = self.rows().bounds
-        wanted = condition.selection(self.table)
-        made: dict[str, int] = {}
-        for name, narrower in _NARROWER.items():
-            ends = [getattr(each, name) for each in (found, wanted)]
-            if known := [end for end in ends if end is not None]:
-                made[name] = narrower(known)
-        return made
 
     def _complain(self, rows: LogRows) -> None:
         if rows.unread and not self.ignore_unreadable:

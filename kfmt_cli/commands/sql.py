@@ -20,6 +20,7 @@ from kfmt_cli.commands.log_dataset import LogDataset
 from kfmt_cli.commands.run import Run
 from kfmt_cli.commands.sql_tables import ReadSoFar, TableScan
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import ExitCode, KfmtError, UsageError
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.render.style import count
@@ -52,7 +53,7 @@ class SqlSession:
     def __post_init__(self) -> None:
         self._so_far = ReadSoFar()
         self.connection = duckdb.connect(config=dict(_SETTINGS))
-        self.connection.execute("SET TimeZone = 'UTC'")
+        self.connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
         for name in TABLES:
             request = Request(name, self.paths, limit=self.limit, deep=True)
             self.connection.register(name, LogDataset(TableScan(request, self._so_far)))
@@ -123,7 +124,7 @@ class SqlSession:
         if damaged := self._so_far.damaged:
             self.run.host.reached(ExitCode.FINDINGS)
             errors = count(sum(damaged.values()), "error")
-            words = f"{errors} in {count(len(damaged), 'file')}, {next(iter(damaged))}"
+            words = f"{errors} in {count(len(damaged), 'file')}, {printable(next(iter(damaged)))}"
             more = ", …" if len(damaged) > 1 else ""
             self.run.sink.note(
                 f"kfmt: {words}{more}: the rows are what is readable; see select * from findings\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def test_objects_of_kcat_are_valid_and_no_others(folder: str) -> None:
 
 @pytest.mark.parametrize("command", [*COMMANDS, *EVERY_SAMPLE])
 def test_every_object_is_valid(command: str, tmp_path: Path) -> None:
-    words = [text.replace("DST", str(tmp_path / "new")) for text in command.split()]
+    words = [text.replace("DST", str(tmp_path / "new")) for text in shlex.split(command)]
     for line in kfmt(*words, "--json").out.splitlines():
         row = json.loads(line)
         assert not errors(row), (errors(row), row)
