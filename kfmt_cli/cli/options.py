@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -276,6 +277,15 @@ def layout(function: F) -> F:
 def strict(function: F) -> F:
     """--strict."""
     return click.option("--strict", is_flag=True, help="Also exit with 1 on warnings.")(function)
+
+
+def topic_name(ctx: click.Context, param: click.Parameter, name: str | None) -> str | None:
+    """Callback of options whose value is a new topic's name; raises UsageError."""
+    del ctx
+    if name is not None and (name in (".", "..") or not re.fullmatch(r"[\w.-]{1,249}", name, re.A)):
+        words = "a topic name has 1 to 249 characters of a–z, A–Z, 0–9, ., _ and -"
+        raise UsageError(f"{param.opts[0]} {name!r}: {words}")
+    return name
 
 
 def force(function: F) -> F:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
 from kfmt_cli.broker.start.checkpoints import (
@@ -36,7 +36,7 @@ from kfmt_cli.disk.kinds.logs import DELETED_LOG, KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.names import mark_of, place_of
 from kfmt_cli.disk.targets import target_of
 from kfmt_cli.disk.tree import Folder, classify, is_segment, listing, printable, size_of
-from kfmt_cli.errors import InputError, OutputError
+from kfmt_cli.errors import InputError, OutputError, UsageError
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.rows.documents import HOLE, MISSING_OFFSETS, REARRANGED
@@ -79,6 +79,8 @@ class Salvage:
     """Recover readable records of damaged batches."""
     takes_deleted: bool = False
     """Copy what a broker marked as deleted, too."""
+    topic: str | None = None
+    """The topic to which the partitions are to belong; None for their own."""
     _carried: list[tuple[Input, PurePath]] = field(default_factory=list)
     _n_others: int = 0
     _n_deleted: int = 0
@@ -92,6 +94,8 @@ class Salvage:
         need_new(source, destination)
         run = self.run
         partitions = self._partitions(source)
+        if self.topic is not None:
+            partitions = self._renamed(partitions, source, self.topic)
         logs = [log for partition in partitions for log in (*partition.logs, *partition.more)]
         if not logs:
             unread = " that could be read" if run.summary.unread else ""
@@ -149,6 +153,24 @@ class Salvage:
                 continue
             found += self._in_folder(folder, below)
         return found
+
+    def _renamed(
+        self, partitions: list[SalvagedPartition], source: str, topic: str
+    ) -> list[SalvagedPartition]:
+        """The same partitions in directories of another topic; raises UsageError unless all are
+        of one topic. Of the files to copy, those that name the topic or its broker are dropped."""
+        places = {part.below: part.place for part in partitions}
+        topics = sorted({str(name) for name, _ in places.values()})
+        if len(topics) != 1 or topics == ["None"] or len({*places.values()}) < len(partitions):
+            words = "needs the partitions of one topic, in directories named TOPIC-PARTITION"
+            raise UsageError(f"--as: {words}; {printable(source)} has {safe(', '.join(topics))}")
+        below = {old: PurePath(f"{topic}-{number}") for old, (_, number) in places.items()}
+        self._carried = [
+            (file, below[old])
+            for file, old in self._carried
+            if old in below and file.kind in (CHECKPOINT, PRODUCER_SNAPSHOT)
+        ]
+        return [replace(part, below=below[part.below]) for part in partitions]
 
     def _in_folder(self, folder: Folder, below: PurePath) -> list[SalvagedPartition]:
         files = [folder.input(file) for file in folder.files if file not in folder.special]

@@ -429,9 +429,8 @@ def test_a_command_that_is_not_there_gets_a_suggestion() -> None:
 
 
 def test_names_of_findings_in_any_case_and_the_nearest() -> None:
-    done = kfmt(
-        "check", "--only", "CRC-Mismatch", ROOT / "damaged_segments/flipped-bit-0", "--json"
-    )
+    damaged = ROOT / "damaged_segments/flipped-bit-0"
+    done = kfmt("check", "--only", "CRC-Mismatch", damaged, "--json")
     assert set(done.codes) == {"crc-mismatch"}
     for option in ("--only", "--ignore"):
         done = kfmt("check", option, "crc-mismach", damaged)
