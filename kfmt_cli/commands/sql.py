@@ -163,7 +163,7 @@ def _told_in_one_line(query: str) -> Iterator[None]:
     except (duckdb.Error, RuntimeError) as error:
         words = _one_line(str(error))
         if words.startswith("Parser Error") and _OFFSET.search(query):
-            words += '; as a column, write "offset" in double quotes: SQL has a keyword of this name'
+            words += "; the column offset needs double quotes, as it is a keyword"
         raise UsageError(words) from None
 
 

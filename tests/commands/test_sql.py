@@ -79,7 +79,9 @@ def test_only_needed_files_are_opened(opened: set[str]) -> None:
     assert ask(f'{query} and "offset" between 900 and 905') == [{"n": 6}]
     assert len(opened) == 1
     opened.clear()
-    assert ask("select count(*) as n from records where topic in ('codec-gzip', 'codec-lz4')") == [{"n": 2400}]
+    assert ask("select count(*) as n from records where topic in ('codec-gzip', 'codec-lz4')") == [
+        {"n": 2400}
+    ]
     assert {name.split("/")[0].startswith("codec-") for name in opened} == {True}
     opened.clear()
     assert ask("select count(*) as n from batches where last_offset < 100 and topic = 'orders'")
@@ -96,7 +98,7 @@ def test_only_needed_files_are_opened(opened: set[str]) -> None:
         '"offset" > 5',
         '"offset" in (3, 400, 1200)',
         '"offset" < 10 or "offset" > 1490',
-        "not (\"offset\" > 7)",
+        'not ("offset" > 7)',
         '"offset" > 9 and "offset" < 3',
         "timestamp > '2026-11-20 15:24:10'",
         "timestamp <= '2023-11-14 22:13:20.5'",
@@ -156,7 +158,7 @@ def test_an_empty_answer() -> None:
         ("selct 1 ", 2, 'kfmt: Parser Error: syntax error at or near "selct" (line 1, column 1)'),
         ("select 1,\n 'x'::int", 2, "(line 2, column 5)"),
         ("select * from recrds", 2, 'did you mean "records"'),
-        ("select offset from records", 2, 'write "offset" in double quotes'),
+        ("select offset from records", 2, "offset needs double quotes"),
         ("select 1; select 'x'::int", 2, "Could not convert string 'x' to INT32"),
         ("select * from 'https://example.com/x.csv'", 2, "requires the extension httpfs"),
         ("copy (select 1) to '/nowhere/x.csv'", 3, "/nowhere/x.csv"),
@@ -197,7 +199,10 @@ def test_arguments() -> None:
     assert kfmt("sql", "select 1").code == 2
     assert "cannot read standard input" in kfmt("sql", "select 1", "-").err
     mistyped = kfmt("sql", "no/such/directory")
-    assert (mistyped.code, mistyped.err) == (3, "kfmt: no/such/directory: No such file or directory\n")
+    assert (mistyped.code, mistyped.err) == (
+        3,
+        "kfmt: no/such/directory: No such file or directory\n",
+    )
 
 
 def test_statements_from_standard_input() -> None:
