@@ -121,9 +121,10 @@ def test_a_filter_that_is_pushed_down_changes_no_row(where: str) -> None:
 
 def test_values_in_every_format() -> None:
     query = (
-        "select null as n, '' as e, 'x' as type, true as b, 1.5::decimal(9,2) as d, 7::hugeint as h,"
-        " 'nan'::double as f, '\\xFF'::blob as bytes, date '2026-01-02' as day, [1, null] as l,"
-        " timestamptz '1970-01-01 00:00:01Z' as t, 1 as a, 2 as a, interval 3 days as i"
+        "select null as n, '' as e, 'x' as type, true as b, 1.5::decimal(9,2) as d,"
+        " 7::hugeint as h, 'nan'::double as f, '\\xFF'::blob as bytes, date '2026-01-02' as day,"
+        " [1, null] as l, timestamptz '1970-01-01 00:00:01Z' as t, 1 as a,"
+        " 2 as a, interval 3 days as i"
     )
     done = kfmt("sql", query, BROKER, "--json")
     assert '"d":1.50' in done.out
@@ -174,7 +175,7 @@ def test_a_mistake_is_one_line(query: str, code: int, words: str) -> None:
 def test_damage_is_told_and_its_rows_are_findings() -> None:
     done = kfmt("sql", "select count(*) as n from records", DAMAGED, "--json")
     assert done.code == 1
-    assert "see select * from findings" in done.err
+    assert "the table findings says more" in done.err
     checked = kfmt("verify-crc", "--deep", DAMAGED, "--json").of("finding")
     rows = ask("select code, message from findings where severity = 'error'", DAMAGED)
     errors = [row for row in checked if row["severity"] == "error"]
