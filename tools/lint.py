@@ -39,6 +39,13 @@ LEVELS = [
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
 # Loops that a compiler turns into one jump from instruction to instruction; cut up, they are slow.
 LOOPS = {"kernel._decode", "emit._row", "encode._measure", "encode._encode", "cell._preview"}
+LISTINGS = {"glob", "iglob", "rglob", "iterdir", "scandir", "listdir"}
+# Outputs and scratch files; the package's own sources; the listing of stores' data.
+LIST_THEIR_OWN = (
+    *("arrow/output.py", "writing/output.py", "writing/unfinished.py", "core/claims.py"),
+    *("core/native/compiled.py", "spark/remote_session.py"),
+    "core/stores.py",
+)
 LONGEST_FILE = 500  # lines
 LONGEST_FUNCTION = 60
 OTHER_ROOMS = ("tests", "tools", "bench")
@@ -233,6 +240,16 @@ def names_say_one_thing(house: House) -> Iterator[str]:
                 yield f"{source.name}:{node.lineno}: a variable named `it`"
 
 
+def inputs_are_listed_in_one_place(house: House) -> Iterator[str]:
+    """Directories of users are listed in disk/; others list what kfmt itself has written."""
+    for source in house.package:
+        if source.room == "disk" or source.name.endswith(LIST_THEIR_OWN):
+            continue
+        for node in source.nodes:
+            if isinstance(node, ast.Attribute) and node.attr in LISTINGS:
+                yield f"{source.name}:{node.lineno}: {node.attr}; use disk/tree.py"
+
+
 def pages_are_in_plain_english(house: House) -> Iterator[str]:
     """No word of the vocabulary's left side, on a page or in the package."""
     texts = {
@@ -269,6 +286,7 @@ RULES = (
     files_are_short_and_say_their_job,
     functions_are_short,
     names_say_one_thing,
+    inputs_are_listed_in_one_place,
     pages_are_in_plain_english,
     pages_keep_their_length,
 )

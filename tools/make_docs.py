@@ -16,8 +16,8 @@ import click
 
 from kfmt_cli.checks.registry import code_chapters
 from kfmt_cli.cli import MODULES, kfmt
-from kfmt_cli.commands.contract import contract
-from kfmt_cli.commands.json_schema import VERSION, schema_text
+from kfmt_cli.commands.contract import contract, shapes_by_name, telling
+from kfmt_cli.commands.json_schema import schema_text
 from kfmt_cli.commands.reference import chapters
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.disk import kinds
@@ -28,7 +28,7 @@ from kfmt_cli.render.pages import PAGES
 from kfmt_cli.render.pages.page import facts_of
 from kfmt_cli.rows.column import PLACE, Column, ColumnKind, Placed, RowType
 from kfmt_cli.rows.format_entries import entries_of, size_words
-from kfmt_cli.rows.json_shapes import OF_MEMBERS, WORDS, Schema
+from kfmt_cli.rows.json_shapes import OF_MEMBERS, VERSION, WORDS, Schema
 from kfmt_cli.rows.table_types import TABLES
 from kfmt_cli.spark.request import OPTIONS
 from kfmt_cli.spark.tables import type_name
@@ -111,13 +111,27 @@ def json_contract() -> str:
         "[schema/kfmt-1.json](schema/kfmt-1.json) is the JSON Schema of a line, which `kfmt format "
         "--json-schema` prints. Within version 1, types, members and values may be added; none is "
         "removed, renamed or given another meaning. A program should ignore members that it does "
-        "not know. `cat --json` prints kcat's objects instead, without `type`."
+        "not know. `kfmt --version` names the version, as do the schema's `$id` and `json_version` in "
+        "the first object of `kfmt report --data`.\n\n"
+        "`cat --json` is the exception: it prints the objects of `kcat -J`, which have no `type`. "
+        "The schema has them as `#/$defs/kcat`.\n\n"
+        "A few types have two shapes, which are told apart by a member that only one of them has: "
+        f"{_told_apart()}. The schema has them as `oneOf`."
     )
     parts = [f"# JSON\n\n{MADE}\n{intro}\n"]
     for part in contract():
         parts.append(f"\n## {part.title}\n")
         parts += [_object(type_) for type_ in part.types]
     return "".join(parts)
+
+
+def _told_apart() -> str:
+    """The types with several shapes, with what tells these apart."""
+    several = {name: shapes for name, shapes in shapes_by_name().items() if len(shapes) > 1}
+    return ", ".join(
+        f"`{name}` ({' or '.join(f'`{telling(shape, shapes)}`' for shape in shapes)})"
+        for name, shapes in several.items()
+    )
 
 
 _KINDS = {

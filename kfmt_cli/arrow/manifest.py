@@ -1,4 +1,7 @@
-"""The inputs and outputs of an export, for audits: `_kfmt/manifest.json`."""
+"""The inputs and outputs of an export, for audits: `_kfmt/manifest.json`.
+
+Exports into a table with a history have them in parts (`spark/commits.py`).
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,30 @@ def source_of(piece: Piece, topic_id: str | None) -> dict[str, Any]:
     }
 
 
+def input_row(
+    source: Mapping[str, Any], rows: dict[str, int], offsets: Iterable[int | None]
+) -> dict[str, Any]:
+    """An input, or part of one: its file and bytes, its offsets and rows. source: see
+    `source_of`."""
+    first, last = offsets
+    topic = source["topic"]
+    return {
+        "file": printable(source["path"]),
+        "topic": None if topic is None else printable(topic),
+        **{name: source[name] for name in ("partition", "topic_id", "bytes", "start", "end")},
+        "first_offset": first,
+        "last_offset": last,
+        "rows": rows,
+    }
+
+
+def output_row(output: Output) -> dict[str, Any]:
+    """A file: its table, rows and bytes."""
+    known = asdict(output)
+    del known["spans"]
+    return {"file": known.pop("name"), **known}
+
+
 class ExportManifest:
     """The inputs and files of an export. Inputs are kept in a temporary file until the end, as
     there can be many."""
@@ -47,27 +74,13 @@ class ExportManifest:
         offsets: Iterable[int | None],
         outputs: Iterable[str],
     ) -> None:
-        """Add an input, or part of one: its file and bytes, its offsets and rows, and the files
-        that contain them. source: see `source_of`."""
-        first, last = offsets
-        topic = source["topic"]
-        about = {
-            "file": printable(source["path"]),
-            "topic": None if topic is None else printable(topic),
-            **{name: source[name] for name in ("partition", "topic_id", "bytes", "start", "end")},
-            "first_offset": first,
-            "last_offset": last,
-            "rows": rows,
-            "outputs": list(outputs),
-        }
+        """Add an input and the files that contain it; see `input_row`."""
+        about = {**input_row(source, rows, offsets), "outputs": list(outputs)}
         self._inputs.write((b",\n" if self._inputs.tell() else b"") + as_json(about))
 
     def add_outputs(self, outputs: Iterable[Output]) -> None:
-        """Add files: the table, rows and bytes of each."""
-        for output in outputs:
-            known = asdict(output)
-            del known["spans"]
-            self._outputs.append(as_json({"file": known.pop("name"), **known}))
+        """Add files."""
+        self._outputs += (as_json(output_row(output)) for output in outputs)
 
     def write(self, to: str) -> None:
         """Write the manifest under the directory of an export; raises OutputError."""

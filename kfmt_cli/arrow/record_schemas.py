@@ -40,8 +40,12 @@ _OF_SPARK = pa.schema(
         ("timestampType", pa.int32()),
     ]
 )
+_NO_TIME = pa.scalar(-1000, TIME)
 _TYPES = {"NoTimestampType": -1, "CreateTime": 0, "LogAppendTime": 1}
-_NEEDED = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "control")
+_NEEDED = (
+    *("topic", "partition", "offset", "timestamp", "timestamp_ms", "timestamp_type"),
+    *("key", "value", "control"),
+)
 
 
 def _is_for_consumers(rows: pa.RecordBatch) -> pa.Array:
@@ -50,7 +54,8 @@ def _is_for_consumers(rows: pa.RecordBatch) -> pa.Array:
 
 
 def _as_spark(schema: pa.Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    """Convert rows to the Spark schema; -1 replaces missing timestamps."""
+    """Convert rows to the Spark schema; -1 ms replaces missing timestamps, as in Spark, and null
+    those that no calendar has."""
 
     def adapted(rows: pa.RecordBatch) -> pa.RecordBatch:
         words = rows.column("timestamp_type")
@@ -59,7 +64,8 @@ def _as_spark(schema: pa.Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
         types = numbers.take(pc.index_in(words, known)).fill_null(-1)
         made = {name: rows.column(name) for name in rows.schema.names}
         made["timestampType"] = types
-        made["timestamp"] = rows.column("timestamp").fill_null(pa.scalar(-1000, TIME))
+        is_missing = pc.is_null(rows.column("timestamp_ms"))
+        made["timestamp"] = pc.if_else(is_missing, _NO_TIME, rows.column("timestamp"))
         return pa.RecordBatch.from_arrays([made[name] for name in schema.names], schema=schema)
 
     return adapted

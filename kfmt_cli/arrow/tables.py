@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -27,6 +28,7 @@ from kfmt_cli.log.block import Block, runs
 from kfmt_cli.log.complete import batch_rows, complete, read_complete, record_rows
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.records import Records
+from kfmt_cli.rows.column import Column
 from kfmt_cli.rows.section import Rows
 from kfmt_cli.rows.table_types import BATCHES, RECORDS, has_records
 from kfmt_cli.sharing.piece import Piece, telling
@@ -35,9 +37,11 @@ from kfmt_cli.sharing.request import Request
 from kfmt_cli.topics.decoder import Decoder
 
 Batches = Iterator[pa.RecordBatch]
+Shared = Callable[[str, int], "pa.Array | None"]
+"""Makes a column, by its name and length, that all rows share; None for others."""
 
 
-def shared_by(piece: Piece, ids: TopicIds | None = None) -> Callable[[str, int], pa.Array | None]:
+def shared_by(piece: Piece, ids: TopicIds | None = None) -> Shared:
     """Return a function for the columns that all rows of a piece share."""
     known = TopicIds() if ids is None else ids
     return shared_by_file(piece.path, piece.kind.name, piece.place, lambda: known.of(piece))
@@ -70,12 +74,28 @@ def shared_by_file(
     return column
 
 
+def _can_share(
+    columns: Sequence[Column], shared: Shared, reader: PieceReader, piece: Piece
+) -> bool:
+    """Whether the topic id, if requested, can be read; otherwise a finding says that the piece was
+    not."""
+    try:
+        if any(column.name == "topic_id" for column in columns):
+            shared("topic_id", 0)
+    except InputError as error:
+        reader.found(Finding(piece.path, codes.FILE_UNREADABLE, None, str(error)))
+        return False
+    return True
+
+
 def record_batches(
     request: Request, reader: PieceReader, piece: Piece, ids: TopicIds | None = None
 ) -> Batches:
     """The requested records of a piece."""
     columns = request.shown_of(RECORDS)
     shared = shared_by(piece, ids)
+    if not _can_share(columns, shared, reader, piece):
+        return
     for rows in wanted_records(reader, piece, request.decoder_of(piece.place[0])):
         for part in slices(part_of(rows), request.batch_rows):
             yield record_batch(part, columns, shared)
@@ -106,6 +126,8 @@ def batch_batches(
     """The requested batches of a piece."""
     columns = request.shown_of(BATCHES)
     shared = shared_by(piece, ids)
+    if not _can_share(columns, shared, reader, piece):
+        return
     for block in reader.blocks(piece):
         chosen = reader.wanted.batches(block, reader.limit)
         if len(chosen.batches):
@@ -150,7 +172,9 @@ def rows_of(
     for part in packed(pieces):
         # All logs of a pack must have the same filter.
         packs = len(part) > 1 and not request.in_folders
-        known = of_pack(request, part, ids) if packs else None
+        known = None
+        with suppress(InputError):  # found again when they are read individually
+            known = of_pack(request, part, ids) if packs else None
         for made_rows, owners in known or ():
             batch, owner = made_rows, owners
             if keeps is not None:

@@ -24,12 +24,13 @@ class TopicIds(dict[str, "str | None"]):
 
     def of(self, piece: Piece) -> str | None:
         """The topic id of a piece: from its manifest, or from the directory's partition.metadata;
-        None if neither has it."""
+        None if neither has it. Raises InputError."""
         return self[piece.folder] if piece.named is None else piece.named[2]
 
 
 def topic_id_in(folder: str) -> str | None:
-    """The topic id in a directory's partition.metadata; None without a valid one."""
+    """The topic id in a directory's partition.metadata; None without a valid one. Raises
+    InputError if the system cannot read it."""
     path = f"{folder}/{METADATA}"
     file = classify(path, path)
     try:
@@ -37,5 +38,9 @@ def topic_id_in(folder: str) -> str | None:
             return uuid_text(read_topic_id(file))
         data = read_whole(path)  # in one request
         return None if data is None else uuid_text(topic_id_of(file, data))
-    except (InputError, StartFailed):
+    except StartFailed:
         return None
+    except InputError as error:
+        if error.is_gone or not isinstance(error.__cause__, OSError):
+            return None
+        raise

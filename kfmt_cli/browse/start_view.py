@@ -13,8 +13,8 @@ from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
 from kfmt_cli.commands.check.command import CheckPaths
 from kfmt_cli.commands.run import Run
 from kfmt_cli.render.sinks.silent import Silent
-from kfmt_cli.render.start_lines import INTACT, LABELS, start_words
-from kfmt_cli.render.style import shell_quoted
+from kfmt_cli.render.start_lines import INTACT, LABELS, Step, start_words, step_lines
+from kfmt_cli.render.style import PLAIN, shell_quoted
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.documents import BROKER_START, PARTITION
@@ -34,6 +34,9 @@ class _StartSink(Silent):
 
     def answer(self, words: str) -> None:
         self.answers.append(words)
+
+    def next_steps(self, steps: Sequence[Step]) -> None:
+        self.answers += step_lines(steps, PLAIN)
 
     def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
         del lines

@@ -19,6 +19,7 @@ SECTIONS = {
         "hex": "hex",
         "stat": "stat",
         "find": "find",
+        "sql": "sql",
         "txn": "txn",
         "browse": "browse",
         "report": "report",
@@ -48,6 +49,8 @@ SECTIONS = {
         "response-header": "protocol_headers",
     },
 }
+# Options that few need, listed last in a command's help.
+RARE = ("rsm_private_key", "max_decompressed")
 MODULES = {name: module for section in SECTIONS.values() for name, module in section.items()}
 
 
@@ -65,6 +68,7 @@ class Commands(click.Group):
         if hasattr(builtins, name):
             name = f"{name}_command"
         command: click.Command = getattr(module, name)
+        command.params.sort(key=lambda option: option.name in RARE)
         return command
 
     def resolve_command(
@@ -94,13 +98,14 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
     if not value or ctx.resilient_parsing:
         return
     from kfmt_cli.core.native.compiled import interpreted, reason, stale
+    from kfmt_cli.rows.json_shapes import VERSION
 
     slow = interpreted()
     modules = "kernel compiled"
     if slow:
         modules = f"{', '.join(slow)} interpreted (slow: {reason()})"
     python = f"Python {platform.python_version()} ({platform.python_implementation()})"
-    click.echo(f"kfmt {__version__}, {python}, {modules}")
+    click.echo(f"kfmt {__version__}, JSON {VERSION}, {python}, {modules}")
     if words := stale():
         click.echo(f"kfmt: {words}", err=True)
     ctx.exit()
@@ -118,7 +123,8 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
     is_eager=True,
     expose_value=False,
     callback=_print_version,
-    help="Show the kfmt and Python versions, and whether the native modules are compiled.",
+    help="Show the versions of kfmt, its JSON and Python, and whether the native modules are "
+    "compiled.",
 )
 @click.pass_context
 def kfmt(context: click.Context) -> None:

@@ -16,6 +16,7 @@ from kfmt_cli.cli.options import (
     index_interval,
     layout,
     output_format,
+    topic_name,
 )
 from kfmt_cli.errors import UsageError
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
@@ -76,6 +77,12 @@ if TYPE_CHECKING:
     help="Roll when an index reaches this size. [default: 10 MiB]",
 )
 @index_interval("The topic's index.interval.bytes.")
+@click.option(
+    "--topic",
+    metavar="TOPIC",
+    callback=topic_name,
+    help="Write the lines, all of one topic, as those of another: TOPIC-PARTITION in DST.",
+)
 @layout
 @force
 @common(output_format, color)
@@ -86,6 +93,7 @@ def build(
     segment_ms: int | None,
     segment_index_bytes: int | None,
     index_interval_bytes: int,
+    topic: str | None,
     layout: str | None,
     force: bool,
     common: Common,
@@ -114,7 +122,9 @@ def build(
     from kfmt_cli.commands.build import BUILT, Build, build_notes
 
     if layout is not None:
-        if any(part is not None and part is not False for part in shape.values()):
+        if topic is not None or any(
+            part is not None and part is not False for part in shape.values()
+        ):
             raise UsageError(f"--layout {layout} has no batches, so batch options do not apply")
         build_notes(common.run(writes=True), source, destination, force)
         return 0
@@ -128,7 +138,7 @@ def build(
         by_file=not any((segment_bytes, segment_ms, segment_index_bytes)),
     )
     run = common.run(BUILT, writes=True)
-    Build(run, options, rolling).build(source, destination, force)
+    Build(run, options, rolling, topic).build(source, destination, force)
     return run.host.exit_code
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -42,9 +43,18 @@ class CatCommand(click.Command):
 @click.option(
     "-f", "--form", default="%s\\n", show_default=True, help="Format string for each record."
 )
-@click.option("--json", "json_", is_flag=True, help="Write JSON in the format of kcat -J.")
+@click.option(
+    "--json", "json_", is_flag=True, help="Write the JSON objects of kcat -J, without type."
+)
 @click.option("--null", default="NULL", show_default=True, help="Text to write for null.")
 @selection
+@click.option(
+    "--latest",
+    is_flag=True,
+    help="Of these records, only the latest of each key in each partition. Records without a key, "
+    "and keys whose latest record is a tombstone, are skipped. Reads everything twice; needs up to "
+    "64 bytes of memory per key.",
+)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N records.")
 @payload_formats
 @click.option(
@@ -56,6 +66,7 @@ def cat(
     form: str,
     null: str,
     asked: Asked,
+    latest: bool,
     limit: int | None,
     payloads: Payloads,
     json_: bool,
@@ -70,15 +81,19 @@ def cat(
     Examples:
       kfmt cat sample_segments/kafka-3.9.1-broker1/orders-0 -f '%o %T %k %s\\n' --limit 3
       kfmt cat sample_segments/kafka-3.9.1-broker1/orders-0 --key customer-1 --json --limit 2
+      kfmt cat sample_segments/kafka-3.9.1-broker1/compacted-0 --latest -f '%k %s\\n' --limit 3
       kfmt cat sample_segments/kafka-3.9.1-broker1/txn-0 --isolation read_committed --limit 5
     """
     from kfmt_cli.commands.cat import Cat
     from kfmt_cli.render.record_format import kcat_json, writer
 
+    if latest and asked.last is not None:
+        raise UsageError("--latest cannot be combined with --last")
+    asked = replace(asked, latest=latest)
     if follow and (len(paths) > 1 or asked.needs_logs):
         raise UsageError(
-            "--follow needs exactly one PATH, and cannot be combined with --last or --isolation "
-            "read_committed"
+            "--follow needs exactly one PATH, and cannot be combined with --last, --latest or "
+            "--isolation read_committed"
         )
     run = common.run()
     write = kcat_json if json_ else writer(form, os.fsencode(null))

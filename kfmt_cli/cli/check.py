@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -95,9 +96,12 @@ def check(
     from kfmt_cli.core.throttle import PACE
 
     known = every_code()
+    only, ignore = (tuple(map(str.lower, names)) for names in (only, ignore))
     for name in (*only, *ignore):
         if name not in known:
-            raise UsageError(f"no finding named {name!r}; run kfmt explain to list all")
+            near = get_close_matches(name, known, 3, 0.6)
+            words = f"did you mean {' or '.join(near)}?" if near else "run kfmt explain to list all"
+            raise UsageError(f"no finding named {name!r}; {words}")
     run = replace(common, strict=common.strict or fail_on == "warning").run(
         CHECK_RESULT, finds=True
     )

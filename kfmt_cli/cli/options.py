@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -70,21 +71,8 @@ def optional_paths(function: F) -> F:
 
 
 def _paths(metavar: str, *, required: bool) -> Callable[[F], F]:
-    def together(
-        ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
-    ) -> tuple[str, ...]:
-        del ctx, param
-        from kfmt_cli.disk.made import without_doubles
-
-        return without_doubles(value)
-
     argument = click.argument(
-        "paths",
-        nargs=-1,
-        required=required,
-        metavar=metavar,
-        type=InputPath(),
-        callback=together,
+        "paths", nargs=-1, required=required, metavar=metavar, type=InputPath()
     )
     return lambda function: private_key(argument(function))
 
@@ -95,10 +83,10 @@ class InputPath(_TextType):
     name = "path"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        del param
+        del param, ctx
         from kfmt_cli.disk.made import made_of
 
-        return made_of(value, None if ctx is None else ctx.meta.get(_KEY))
+        return made_of(value)
 
 
 class StoredPath(_TextType):
@@ -113,21 +101,14 @@ class StoredPath(_TextType):
         return without_credentials(value)
 
 
-_KEY = "kfmt.rsm_private_key"
-
-
-def key_file() -> str | None:
-    """The value of --rsm-private-key."""
-    path: str | None = click.get_current_context().meta.get(_KEY)
-    return path
-
-
 def private_key(function: F) -> F:
     """--rsm-private-key, evaluated before paths."""
 
     def keep(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-        del param
-        ctx.meta[_KEY] = value
+        del ctx, param
+        from kfmt_cli.disk.made import RSM_PRIVATE_KEY
+
+        RSM_PRIVATE_KEY.set(value)
 
     return click.option(
         "--rsm-private-key",
@@ -296,6 +277,15 @@ def layout(function: F) -> F:
 def strict(function: F) -> F:
     """--strict."""
     return click.option("--strict", is_flag=True, help="Also exit with 1 on warnings.")(function)
+
+
+def topic_name(ctx: click.Context, param: click.Parameter, name: str | None) -> str | None:
+    """Callback of options whose value is a new topic's name; raises UsageError."""
+    del ctx
+    if name is not None and (name in (".", "..") or not re.fullmatch(r"[\w.-]{1,249}", name, re.A)):
+        words = "a topic name has 1 to 249 characters of a–z, A–Z, 0–9, ., _ and -"
+        raise UsageError(f"{param.opts[0]} {name!r}: {words}")
+    return name
 
 
 def force(function: F) -> F:

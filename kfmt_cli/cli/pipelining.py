@@ -141,14 +141,14 @@ class PipelineCall:
     def _request(self) -> Any:
         """The request from the options; raises UsageError."""
         from kfmt_cli.arrow.file_formats import FILE_FORMATS
-        from kfmt_cli.cli.options import key_file
+        from kfmt_cli.disk.made import RSM_PRIVATE_KEY
         from kfmt_cli.disk.tiered_keys import key_bytes
         from kfmt_cli.sharing.request import request_with
         from kfmt_cli.topics.payloads import NOTHING_SAID
 
         options = self.options
         columns = options.get("columns") or ""
-        key = key_file()
+        key = RSM_PRIVATE_KEY.get()
         if columns and not FILE_FORMATS[options["format_"]].takes_columns:
             raise UsageError("--columns applies only to Parquet files")
         return request_with(

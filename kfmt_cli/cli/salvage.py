@@ -16,6 +16,7 @@ from kfmt_cli.cli.options import (
     max_decompressed,
     output_format,
     private_key,
+    topic_name,
 )
 
 
@@ -34,6 +35,14 @@ from kfmt_cli.cli.options import (
     help="Also take what a broker marked as deleted and has not removed yet: directories marked "
     "-delete and logs that end with .deleted.",
 )
+@click.option(
+    "--as",
+    "topic",
+    metavar="TOPIC",
+    callback=topic_name,
+    help="Write the partitions of SRC, all of one topic, as those of another: TOPIC-PARTITION in "
+    "DST, without partition.metadata and log start offsets.",
+)
 @index_interval("The topic's index.interval.bytes.")
 @common(lists_all, output_format, color, jobs, max_decompressed)
 def salvage(
@@ -41,6 +50,7 @@ def salvage(
     destination: str,
     records: bool,
     deleted: bool,
+    topic: str | None,
     index_interval_bytes: int,
     common: Common,
 ) -> int:
@@ -59,6 +69,9 @@ def salvage(
     no checksum confirms them, each gets an extra header, kfmt.salvaged, with the finding's code.
     Transactional records are kept only if an earlier undamaged batch names their producer.
 
+    --as restores under another name: create the topic, stop the broker, and copy the directories
+    over the new ones, whose partition.metadata has the new topic's id.
+
     --deleted brings back deleted topics and segments under their former names, without log start
     offsets; if the topic exists again, its deleted partitions go into the directory deleted.
 
@@ -66,11 +79,12 @@ def salvage(
     Examples:
       kfmt salvage damaged_segments/flipped-bit-0 DST
       kfmt salvage damaged_segments DST --records --json
+      kfmt salvage sample_segments/kafka-3.9.1-broker1/orders-0 DST --as restored
     """
     from kfmt_cli.commands.salvage import SALVAGED, Salvage
 
     run = common.run(SALVAGED, writes=True)
     limit = common.limit
-    task = Salvage(run, limit, common.jobs, index_interval_bytes, records, deleted)
+    task = Salvage(run, limit, common.jobs, index_interval_bytes, records, deleted, topic)
     task.salvage(source, destination)
     return run.host.exit_code

@@ -9,7 +9,7 @@ import click
 from kfmt_cli.cli.options import Common, color, common, output_format
 from kfmt_cli.cli.screen import Screen
 from kfmt_cli.core.layout import varint
-from kfmt_cli.core.layout.varint import ENCODINGS, Encoding
+from kfmt_cli.core.layout.varint import ENCODINGS, MASKS, Encoding
 from kfmt_cli.errors import UsageError
 from kfmt_cli.render.formats import sink_named
 from kfmt_cli.render.varint_lines import varint_lines
@@ -64,6 +64,7 @@ def encode_varint(
       kfmt encode-varint 300
       kfmt encode-varint -1 63 64
       kfmt encode-varint --type unsigned_varint 300
+      kfmt encode-varint --type unsigned_varlong 18446744073709551615
     """
     encoding = ENCODINGS[type_]
     values = [_number(words, encoding) for words in numbers]
@@ -110,9 +111,12 @@ def _number(words: str, encoding: Encoding) -> int:
     except ValueError:
         raise UsageError(f"{words!r}: not an integer") from None
     if not encoding.lowest <= value <= encoding.highest:
+        unsigned = value & MASKS[encoding.bits]
+        is_negative = not encoding.signed and -unsigned < value < 0
+        hint = f"; for its {encoding.bits} bits without zigzag, give {unsigned}"
         raise UsageError(
             f"{words} is out of range: {encoding.name} takes "
-            f"{encoding.lowest} to {encoding.highest}"
+            f"{encoding.lowest} to {encoding.highest}{hint if is_negative else ''}"
         )
     return value
 

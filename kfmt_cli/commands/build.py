@@ -33,6 +33,8 @@ class Build:
     run: Run
     options: Options
     rolling: Rolling
+    topic: str | None = None
+    """The topic to which all records are to belong; None for that of their lines."""
 
     def build(self, source: str, destination: str, force: bool) -> None:
         """Build DST from the lines; raises InputError, UsageError, OutputError."""
@@ -41,7 +43,7 @@ class Build:
         with staged(destination, force) as staging:
             run.left_over(staging.left_over)
             writer = RollingWriter(staging, self.rolling)
-            builder = SegmentBuilder(self.options, writer, self.rolling.by_file)
+            builder = SegmentBuilder(self.options, writer, self.rolling.by_file, self.topic)
             try:
                 builder.build(self._pieces(source))
                 writer.finish()
@@ -70,7 +72,7 @@ class Build:
     def _finish(self, staging: Staging, writer: RollingWriter) -> None:
         """Read back the complete logs and write the files derived from them."""
         folders = {*writer.logs, *writer.snapshots}
-        flat = len(folders) == 1
+        flat = len(folders) == 1 and self.topic is None
         for folder, segments in writer.logs.items():
             names = [segment.name for segment in segments]
             logs = [classify(str(staging.folder / name), name) for name in names]

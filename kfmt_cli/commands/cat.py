@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kfmt_cli.broker.latest_keys import LatestKeys
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.asked import wanted_of
 from kfmt_cli.commands.each_partition import each_partition
@@ -47,6 +48,8 @@ class Cat:
     """Total number of records to write; None for all."""
     limit: Limit = field(default_factory=Limit)
     sleep: Callable[[float], None] = time.sleep
+    _latest: LatestKeys | None = None
+    """The latest records of the partition's keys, if only these are wanted."""
     _n_notes: int = 0
 
     def paths(self, paths: tuple[str, ...]) -> None:
@@ -59,6 +62,9 @@ class Cat:
 
     def _partition(self, partition: Partition) -> None:
         wanted = wanted_of(self.asked, partition, self.limit)
+        if self.asked.latest:
+            self._latest = LatestKeys()
+            self._latest.read(partition.logs, wanted, self.limit)
         for file in wanted.logs(partition.logs):
             findings = Findings(self.run.most_findings)
             for block in self._blocks(file, findings):
@@ -105,6 +111,8 @@ class Cat:
         chosen = np.arange(len(rows))
         if wanted:
             chosen = np.flatnonzero(wanted.of_records(run, records))
+        if self._latest is not None:
+            chosen = chosen[self._latest.holds(records, chosen)]
         if self.most is not None:
             chosen = chosen[: self.most]
             self.most -= len(chosen)

@@ -66,7 +66,7 @@ class Compaction:
         self.run.sink.flush()
 
     def _partition(self, partition: Partition) -> None:
-        directory, place, settings = self.settings.around(partition)
+        directory, place, settings = self.settings.around(partition, self.run.complain)
         history = self._history(partition)
         active, end = active_of(partition.logs[-1])
         history.reaches(end)

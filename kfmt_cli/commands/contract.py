@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from kfmt_cli.broker.state import REPLAYS, replay_of
@@ -17,11 +17,13 @@ from kfmt_cli.commands.salvage import SALVAGED
 from kfmt_cli.commands.verify import LOG_RESULT
 from kfmt_cli.disk.kinds import KINDS
 from kfmt_cli.disk.kinds.notes import ROWS as NOTES_ROWS
+from kfmt_cli.rows import documents
 from kfmt_cli.rows.anatomy import FIELD
 from kfmt_cli.rows.batch import BATCH
-from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType
-from kfmt_cli.rows.documents import DOCUMENTS, FINDING, FINDINGS_LEFT_OUT
+from kfmt_cli.rows.column import PLACE, Column, ColumnKind, Placed, RowType
+from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT
 from kfmt_cli.rows.found import FOUND
+from kfmt_cli.rows.placements import PLACEMENTS
 from kfmt_cli.rows.record import DECODED_RECORD, RECORD
 from kfmt_cli.rows.result import SEVERITIES, ResultType
 from kfmt_cli.rows.shapes import SHAPES
@@ -51,12 +53,11 @@ def contract() -> Iterator[ContractPart]:
     """The objects of every command, each type once."""
     yield ContractPart("Batches and records", (BATCH, DECODED_RECORD, FIELD))
     yield ContractPart("Findings", (FINDING, FINDINGS_LEFT_OUT))
-    results = (_result(name, result) for name, result in _RESULTS.items())
-    yield ContractPart("Results of a file and of a run", (*results, _SUMMARY))
+    yield ContractPart("Results of a file and of a run", (_file(), _SUMMARY))
+    declared = (var for var in vars(documents).values() if isinstance(var, RowType))
     shown = {FINDING, FINDINGS_LEFT_OUT}
-    yield ContractPart(
-        "Answers of commands", tuple(document for document in DOCUMENTS if document not in shown)
-    )
+    answers = tuple(document for document in declared if document not in shown)
+    yield ContractPart("Answers of commands", (*answers, *PLACEMENTS))
     yield ContractPart("Rows of commands", (FOUND, TRANSACTION, RANGE, REQUEST, RESPONSE))
     yield ContractPart("Log shapes, and the report page", SHAPES)
     for topic in REPLAYS:
@@ -70,29 +71,77 @@ def contract() -> Iterator[ContractPart]:
     )
 
 
+def shapes_by_name() -> dict[str, tuple[RowType, ...]]:
+    """The shapes of each type. Where it has several, `telling` tells them apart."""
+    found: dict[str, tuple[RowType, ...]] = {}
+    for part in contract():
+        for type_ in part.types:
+            found[type_.name] = (*found.get(type_.name, ()), type_)
+    return found
+
+
+def telling(shape: RowType, shapes: tuple[RowType, ...]) -> str:
+    """The first member that each object of a shape has, and no object of another shape."""
+    others = {column.name for other in shapes if other is not shape for column in other.columns}
+    others |= {"file", *PLACE}
+    return next(it.name for it in shape.columns if it.name not in others and not it.only)
+
+
+def results() -> dict[str, RowType]:
+    """The row type of a file's result, by command."""
+    return {command: _result(command, type_) for command, type_ in _RESULTS.items()}
+
+
 def _result(command: str, type_: ResultType) -> RowType:
-    """The row type of a command's result for a file."""
+    """An export counts the rows of the tables that it writes, which may be some."""
+    tables = TABLES if command == "export" else ()
+    counted = (_counted(number, may_lack=number in tables) for number in type_.numbers)
+    return RowType("file", "", (*_FILE, *counted, *_FOUND), Placed.FILE)
+
+
+def _file() -> RowType:
+    """The results of all commands as one type; what only some count may be absent."""
+    counting: dict[str, list[str]] = {}
+    for command, type_ in _RESULTS.items():
+        for number in type_.numbers:
+            counting.setdefault(number, []).append(command)
     counted = (
-        Column(
-            number,
-            doc="",
-            given=f"has_{number}",
-            only=(f"has_{number}", 1) if number in TABLES and command == "export" else None,
+        replace(
+            _counted(number, may_lack=len(commands) < len(_RESULTS)),
+            doc=f"{_COUNTED[number]} Of {', '.join(f'`{command}`' for command in commands)}.",
         )
-        for number in type_.numbers
+        for number, commands in counting.items()
     )
-    columns = (
-        Column("file", ColumnKind.TEXT, "The file."),
-        Column("kind", ColumnKind.TEXT, "File type."),
-        *counted,
-        *(
-            Column(severity, doc=f"Findings of severity {severity.removesuffix('s')}.")
-            for severity in SEVERITIES
-        ),
-    )
-    return RowType("file", f"Result for one file of {command}.", columns, Placed.FILE)
+    doc = "Result for one file of a command that checks or writes."
+    return RowType("file", doc, (*_FILE, *counted, *_FOUND), Placed.FILE)
 
 
+def _counted(number: str, *, may_lack: bool) -> Column:
+    given = f"has_{number}"
+    return Column(number, given=given, only=(given, 1) if may_lack else None)
+
+
+_FILE = (
+    Column("file", ColumnKind.TEXT, "The file."),
+    Column("kind", ColumnKind.TEXT, "File type."),
+)
+_FOUND = tuple(
+    Column(severity, doc=f"Findings of severity {severity.removesuffix('s')}.")
+    for severity in SEVERITIES
+)
+_COUNTED = {
+    "bytes": "Bytes of the file.",
+    "bytes_after": "Bytes of the new log.",
+    "batches": "Batches.",
+    "batches_after": "Batches of the new log.",
+    "records": "Records.",
+    "snapshot_records": "Records of a KRaft snapshot.",
+    "messages": "Messages of magic 0 and 1, those in wrappers included.",
+    "left_out": "Messages that could not be converted.",
+    "entries": "Index entries.",
+    "holes": "Places where damage was left out.",
+    "reencoded": "Batches written anew, without their damaged records.",
+}
 _SUMMARY = RowType(
     "summary",
     "Result of the run: the per-file counters summed over all files, plus these.",

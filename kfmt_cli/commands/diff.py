@@ -82,11 +82,11 @@ class Side:
     """Leader epochs and their start offsets."""
 
     def learn_epochs(self) -> None:
-        """Read the leader epochs in its leader-epoch-checkpoint, if valid."""
+        """Read the leader epochs in its leader-epoch-checkpoint, if valid; raises InputError."""
         path = self.files.folder / LEADER_EPOCHS
         if path.is_file():
-            with suppress(InputError, CheckpointError, NumberError):
-                rows = entries_of(classify(str(path), path.name), EPOCH_TYPES)
+            with suppress(CheckpointError, NumberError):
+                rows = entries_of(classify(str(path), printable(str(path))), EPOCH_TYPES)
                 self.epochs.learn((int(epoch), int(start)) for epoch, start in rows)
 
     def batches(self) -> Iterator[ReplicaBatch]:
@@ -158,7 +158,10 @@ class Diff:
             self.run.complain(str(error))
             return
         for side in (a, b):
-            side.learn_epochs()
+            try:
+                side.learn_epochs()
+            except InputError as error:
+                self.run.complain(str(error))
             for finding in side.findings:
                 run.sink.finding(finding)
             run.left_out(side.files.name, side.findings)

@@ -47,7 +47,7 @@ def _ask_retention(
     usage.freed_now = usage.freed_later = usage.freed_odd = 0
     for partition in partitions:
         try:
-            fates = fates_of(partition, settings_of, now)
+            fates = fates_of(partition, settings_of, now, run.complain)
         except InputError as error:
             run.complain(str(error))
             continue

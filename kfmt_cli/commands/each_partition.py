@@ -18,7 +18,7 @@ from kfmt_cli.core.throttle import PACE
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import place_of
 from kfmt_cli.disk.partitions import Partition, partitions_below
-from kfmt_cli.disk.tree import classify, size_of
+from kfmt_cli.disk.tree import classify, printable, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
 
@@ -27,20 +27,29 @@ def tell_log_start(run: Run, partition: Partition) -> None:
     """Note which offsets of a partition are below its log start offset: consumers cannot read
     them, but they stay on disk until their segment is deleted, as after DeleteRecords."""
     if partition.logs:
-        words = deleted_words(partition.folder, partition.logs[0].base_offset or 0)
-        if words is not None:
-            run.sink.note(f"{partition.name}: {words}\n")
+        _tell_deleted(run, partition.name, partition.folder, partition.logs[0].base_offset or 0)
 
 
-def deleted_words(folder: Path, first: int) -> str | None:
-    """Note on the offsets from `first` up to the log start offset of a partition's directory;
-    None if there are none."""
+def _tell_deleted(run: Run, name: str, folder: Path, first: int) -> None:
+    """Note the offsets from `first` up to the log start offset of a partition's directory; complain
+    if that cannot be read. name: the partition's, for display."""
+    try:
+        words = _deleted_words(folder, first)
+    except InputError as error:
+        run.complain(str(error))
+        return
+    if words is not None:
+        run.sink.note(f"{name}: {words}\n")
+
+
+def _deleted_words(folder: Path, first: int) -> str | None:
+    """The words of that note, None if there are no such offsets; raises InputError."""
     file = folder.parent / LOG_STARTS
     topic, number = place_of(folder.name)
     if topic is None or not file.is_file():
         return None
-    with suppress(InputError, CheckpointError, NumberError):
-        start = offsets_of(classify(str(file), file.name)).get((topic, number or 0), 0)
+    with suppress(CheckpointError, NumberError):
+        start = offsets_of(classify(str(file), printable(str(file)))).get((topic, number or 0), 0)
         if start > first:
             words = f"consumers cannot read offsets {first}–{start - 1}"
             return f"{words}: log start offset {start}"
@@ -60,9 +69,7 @@ class LogStarts:
         if base_offset is None or folder in self._seen:
             return
         self._seen.add(folder)
-        words = deleted_words(folder.resolve(), base_offset)
-        if words is not None:
-            self._run.sink.note(f"{name.rpartition('/')[0] or name}: {words}\n")
+        _tell_deleted(self._run, name.rpartition("/")[0] or name, folder.resolve(), base_offset)
 
 
 def each_partition(

@@ -31,6 +31,7 @@ class Explain:
         sink = self.run.sink
         every = [(title, code) for title, codes in code_chapters() for code in codes]
         by_name = {code.name: (title, code) for title, code in every}
+        names = tuple(map(str.lower, names))
         for name in names:
             if name not in by_name and name not in PAGES:
                 near = get_close_matches(name, [*by_name, *PAGES], 3, 0.5)

@@ -29,8 +29,8 @@ from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import as_given
 from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.findings.damage import UNREAD
-from kfmt_cli.findings.finding import MOST_FINDINGS, Findings
+from kfmt_cli.findings.damage import FILE_UNREADABLE, UNREAD
+from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
 from kfmt_cli.log.select import Selection
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.result import Result
@@ -184,7 +184,12 @@ class Export:
         names = [output.name for output in done.outputs]
         self._manifest.add_outputs(done.outputs)
         for piece, result in zip(bundle, done.pieces(), strict=True):
-            source = source_of(piece, self._ids.of(piece))
+            topic_id = None
+            try:
+                topic_id = self._ids.of(piece)
+            except InputError as error:
+                result.findings.append(Finding(piece.path, FILE_UNREADABLE, None, str(error)))
+            source = source_of(piece, topic_id)
             self._manifest.add_input(source, result.rows, result.offsets, names)
             advance(piece.end - piece.start)
             yield piece, result

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from kfmt_cli.broker.seek import blocks_from
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.tree import classify, is_segment, size_of
+from kfmt_cli.disk.tree import listing, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
 
@@ -64,8 +64,5 @@ def _new(file: Input, position: int) -> Iterator[Block]:
 
 def _next(partition: Partition, file: Input) -> Input | None:
     """The next log, once the broker has rolled; otherwise None."""
-    logs = [classify(str(path), path.name) for path in partition.folder.glob("*.log")]
-    later = [
-        log for log in logs if is_segment(log) and (log.base_offset or 0) > (file.base_offset or 0)
-    ]
-    return min(later, key=lambda file: file.base_offset or 0, default=None)
+    logs = listing(str(partition.folder), prefix="").logs
+    return next((log for log in logs if (log.base_offset or 0) > (file.base_offset or 0)), None)

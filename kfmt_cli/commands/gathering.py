@@ -6,7 +6,7 @@ Each runs as on the command line, so that the page shows the same numbers.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
@@ -32,7 +32,10 @@ from kfmt_cli.disk.partitions import partitions_below
 from kfmt_cli.errors import InputError
 from kfmt_cli.render.report.page_data import PageData
 from kfmt_cli.render.sinks.objects import ObjectSink
+from kfmt_cli.render.start_lines import Step, step_lines
+from kfmt_cli.render.style import PLAIN
 from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT
+from kfmt_cli.rows.json_shapes import VERSION
 from kfmt_cli.rows.result import ResultType
 from kfmt_cli.rows.section import Object
 from kfmt_cli.rows.shapes import PAGE
@@ -61,6 +64,9 @@ class _Kept(ObjectSink):
 
     def answer(self, words: str) -> None:
         self._data.answers.append(words)
+
+    def next_steps(self, steps: Sequence[Step]) -> None:
+        self._data.steps = steps
 
 
 class _Quiet(Nobody):
@@ -95,7 +101,7 @@ class Gathering:
         self._run(data, lambda run: self._check(run, paths), CHECK_RESULT, keeps=lambda _: True)
         self._run(data, lambda run: self._stat(run, paths, data))
         self._run(data, lambda run: self._txn(run, paths, data), keeps=_is_of_transactions)
-        self._run(data, lambda run: Retention(run, self.settings, self.now).paths(paths))
+        self._run(data, lambda run: self._retention(run, paths))
         offsets = [
             partition
             for partition in partitions_of(paths, None, lambda _: None)
@@ -144,6 +150,9 @@ class Gathering:
         )
         task.paths(paths)
 
+    def _retention(self, run: Run, paths: tuple[str, ...]) -> None:
+        Retention(run, self.settings, self.now, tells_skipped=False).paths(paths)
+
     def _txn(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
         """Search for transactions only in partitions with transactional or control batches."""
         named = {
@@ -179,13 +188,14 @@ def about(data: PageData, paths: tuple[str, ...]) -> None:
         {
             "paths": list(paths),
             "version": __version__,
+            "json_version": VERSION,
             "made_at": int(time.time() * 1000),
             "topics": len({row["topic"] for row in rows}),
             "partitions": len(rows),
             **{name: sum(_number(row, name) for row in rows) for name in _SUMS},
             "min_timestamp": _extreme(min, rows, "min_timestamp"),
             "max_timestamp": _extreme(max, rows, "max_timestamp"),
-            "answers": data.answers,
+            "answers": [*data.answers, *step_lines(data.steps, PLAIN)],
             "left_out": dict(data.left_out),
             "said": list(data.said),
         },

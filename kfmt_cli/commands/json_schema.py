@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from kfmt_cli.commands.contract import contract
+from kfmt_cli.commands.contract import shapes_by_name, telling
 from kfmt_cli.rows.column import PLACE, Column, ColumnKind, Placed, RowType
+from kfmt_cli.rows.documents import QUERY_ROW
 from kfmt_cli.rows.json_shapes import (
     ANYTHING,
     FLAG,
@@ -15,13 +16,13 @@ from kfmt_cli.rows.json_shapes import (
     NUMBER,
     OF_MEMBERS,
     TEXT,
+    VERSION,
     WORDS,
     Schema,
     list_of,
     or_null,
 )
 
-VERSION = 1
 ENCODINGS = ("base64", "hex")
 _TYPES: dict[ColumnKind, Schema] = {
     ColumnKind.NUMBER: INTEGER,
@@ -43,6 +44,28 @@ _HEADER: Schema = {
     "required": ["key", "value"],
     "additionalProperties": False,
 }
+_BASE64: Schema = {"enum": ["base64"]}
+# What `cat --json` prints: the objects of `kcat -J`, without a type.
+_KCAT: Schema = {
+    "type": "object",
+    "description": "What `cat --json` prints, as `kcat -J` does: an object without `type`.",
+    "properties": {
+        "topic": TEXT,
+        "partition": {**INTEGER, "description": "-1 if the directory is not named after one."},
+        "offset": INTEGER,
+        "tstype": {"enum": ["create", "logappend", "unknown"]},
+        "ts": {**INTEGER, "description": "Timestamp; -1 for none."},
+        "broker": {"const": -1},
+        "headers": {**list_of(or_null(TEXT)), "description": "Key, value, key, value, …"},
+        "headers_encoding": list_of({"enum": ["base64", None]}),
+        "key": or_null(TEXT),
+        "key_encoding": _BASE64,
+        "payload": or_null(TEXT),
+        "payload_encoding": _BASE64,
+    },
+    "required": ["topic", "partition", "offset", "tstype", "ts", "broker", "key", "payload"],
+    "additionalProperties": False,
+}
 _PLACES: dict[str, Schema] = {
     "topic": or_null(TEXT),
     "partition": or_null(INTEGER),
@@ -56,22 +79,28 @@ _CHANGES: dict[str, Schema] = {"change": TEXT, "before": {"type": "object"}}
 
 def json_schema() -> Schema:
     """The schema of one line: an object of any type."""
-    types = [type_ for part in contract() for type_ in part.types]
     definitions: dict[str, Schema] = {}
-    for type_ in types:
-        name, n = type_.name, 2
-        while name in definitions:
-            name, n = f"{type_.name}-{n}", n + 1
-        definitions[name] = _object(type_)
+    by_name = shapes_by_name()
+    for name, shapes in by_name.items():
+        if len(shapes) == 1:
+            definitions[name] = _object(shapes[0])
+            continue
+        named = {f"{name}_with_{telling(shape, shapes)}": shape for shape in shapes}
+        definitions[name] = {"oneOf": [_reference(shape) for shape in named]}
+        definitions |= {shape: _object(type_) for shape, type_ in named.items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"kfmt-{VERSION}.json",
         "title": f"kfmt's JSON, version {VERSION}",
         "description": "One line of what kfmt prints with --json. Within a version, types, members "
         "and words may be added; none is removed, renamed or given another meaning.",
-        "anyOf": [{"$ref": f"#/$defs/{name}"} for name in definitions],
-        "$defs": definitions,
+        "anyOf": [_reference(name) for name in by_name],
+        "$defs": {**definitions, "kcat": _KCAT},
     }
+
+
+def _reference(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
 
 
 def schema_text() -> str:
@@ -81,6 +110,13 @@ def schema_text() -> str:
 
 def _object(type_: RowType) -> Schema:
     """The schema of a type."""
+    if type_ is QUERY_ROW:
+        return {
+            "type": "object",
+            "description": type_.doc,
+            "properties": {"type": {"const": type_.name}},
+            "required": ["type"],
+        }
     members, required = _members(type_.columns)
     front: dict[str, Schema] = {"type": {"const": type_.name}, "file": TEXT}
     if type_.placed is not Placed.NOWHERE:

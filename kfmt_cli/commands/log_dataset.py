@@ -6,23 +6,32 @@ Arrow read ahead in threads, which would still call Python after a query with a 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import pyarrow as pa
 from pyarrow import dataset as ds
 
-if TYPE_CHECKING:
-    from kfmt_cli.commands.scanning import Scan
+from kfmt_cli.arrow.condition import Condition
+
+
+class Scanned(Protocol):
+    """A table, read anew each time."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of all columns."""
+
+    def parts(self, columns: Sequence[str], condition: Condition) -> Iterator[pa.RecordBatch]:
+        """Arrow batches with these columns: all rows that can pass a filter, and others."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogScanner:
     """Some columns of the rows that pass a filter, as Arrow's Scanner gives them."""
 
-    _wanted: Scan
+    _wanted: Scanned
     _schema: pa.Schema
     """All columns."""
     _names: Sequence[str]
@@ -36,10 +45,10 @@ class LogScanner:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, read on demand."""
-        # The text of a filter contains the names of all columns that it needs.
-        words = set(re.findall(r"\w+", str(self._condition))) | set(self._names)
+        condition = Condition(self._schema, self._condition)
+        words = condition.names | set(self._names)
         needed = [name for name in self._schema.names if name in words]
-        for part in self._wanted.parts(needed or self._schema.names[:1]):
+        for part in self._wanted.parts(needed or self._schema.names[:1], condition):
             table = pa.Table.from_batches([part])
             if self._condition is not None:
                 table = table.filter(self._condition)
@@ -70,7 +79,7 @@ class LogScanner:
 class LogDataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no types
     """The rows of a scan; each scanner reads the logs again."""
 
-    def __init__(self, wanted: Scan) -> None:
+    def __init__(self, wanted: Scanned) -> None:
         super().__init__(wanted.schema.empty_table())
         self._wanted = wanted
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -10,18 +10,18 @@ from pathlib import Path
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.directory import LogDirectory, directory_at
 from kfmt_cli.broker.start.image import replayed
+from kfmt_cli.broker.start.metadata_files import snapshots_of
 from kfmt_cli.broker.topic_settings import (
     TOPIC_FIELDS,
     TopicSettings,
     fields_in,
     with_properties,
 )
-from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.properties import java_properties, java_text
 from kfmt_cli.disk.names import place_of
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.tree import classify
-from kfmt_cli.errors import UsageError
+from kfmt_cli.disk.tree import listing
+from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.rows.state_types import CONFIG
 from kfmt_cli.topics import CLUSTER_METADATA
 
@@ -52,17 +52,21 @@ class SettingsOf:
     _directories: dict[Path, LogDirectory] = field(default_factory=dict)
     _known: dict[Path, dict[str, dict[str, str]]] = field(default_factory=dict)
 
-    def around(self, partition: Partition) -> tuple[LogDirectory, tuple[str, int], TopicSettings]:
-        """A partition's log directory, topic with number, and settings; raises UsageError."""
+    def around(
+        self, partition: Partition, complain: Callable[[str], None]
+    ) -> tuple[LogDirectory, tuple[str, int], TopicSettings]:
+        """A partition's log directory, topic with number, and settings; raises UsageError.
+
+        complain: receives errors about unreadable files of the log directory.
+        """
         log_directory = partition.log_directory
         if log_directory not in self._directories:
             self._directories[log_directory] = directory_at(log_directory)
         topic, number = partition.place
-        return (
-            self._directories[log_directory],
-            (topic or "", number or 0),
-            self.of(topic, log_directory),
-        )
+        directory, settings = self._directories[log_directory], self.of(topic, log_directory)
+        for error in (*directory.unread, *_configs(log_directory).unread):
+            complain(str(error))
+        return directory, (topic or "", number or 0), settings
 
     def sources(self, topic: str | None, log_directory: Path) -> dict[str, str]:
         """Source of each setting of a topic that is not a default; call `of` first."""
@@ -84,7 +88,7 @@ class SettingsOf:
                 self._given = _properties(self.config)
                 self._base = with_properties(self._base, self._given)
         if log_directory not in self._known:
-            self._known[log_directory] = _configs(log_directory)
+            self._known[log_directory] = _configs(log_directory).of_topics
         known = self._known[log_directory]
         found = with_properties(self._base, known.get("", {}))
         found = with_properties(found, known.get(topic or "", {}) if topic else {})
@@ -105,10 +109,11 @@ def _properties(path: Path) -> dict[str, str]:
 
 
 def compacts(topic: str | None, log_directory: Path) -> bool | None:
-    """Whether a topic is compacted, from the metadata log of a log directory; None if unknown."""
+    """Whether a topic is compacted, from the metadata log of a log directory; None if unknown.
+    Raises InputError."""
     if topic is None or not (log_directory / f"{CLUSTER_METADATA}-0").is_dir():
         return None
-    known = _configs(log_directory)
+    known = _read_configs(log_directory)
     if topic not in known and not known.get("", {}) and topic.startswith("__"):
         return None
     settings = with_properties(TopicSettings(), known.get("", {}))
@@ -117,9 +122,9 @@ def compacts(topic: str | None, log_directory: Path) -> bool | None:
 
 def interval_of(partition: Path) -> int:
     """The index.interval.bytes of a partition's topic, from the metadata log next to it, or
-    Kafka's default."""
+    Kafka's default; raises InputError."""
     folder = partition.resolve()
-    known = _configs(folder.parent)
+    known = _read_configs(folder.parent)
     topic, _ = place_of(folder.name)
     for settings in (known.get(topic or "", {}), known.get("", {})):
         for name in ("index.interval.bytes", "log.index.interval.bytes"):
@@ -128,25 +133,41 @@ def interval_of(partition: Path) -> int:
     return INDEX_INTERVAL_BYTES
 
 
-def _inputs(paths: list[Path]) -> list[Input]:
-    return [classify(str(path), path.name) for path in paths]
+def _read_configs(log_directory: Path) -> dict[str, dict[str, str]]:
+    """The settings of topics in the metadata log of a log directory; raises InputError."""
+    configs = _configs(log_directory)
+    for error in configs.unread:
+        raise error
+    return configs.of_topics
+
+
+@dataclass(slots=True)
+class _Configs:
+    """The settings in a metadata log."""
+
+    of_topics: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Those of each topic; cluster-wide broker defaults under an empty name."""
+    unread: list[InputError] = field(default_factory=list)
+    """The errors of its files that could not be read."""
 
 
 @lru_cache(maxsize=8)
-def _configs(log_directory: Path) -> dict[str, dict[str, str]]:
-    """The settings of each topic in the metadata log of a log directory; cluster-wide broker
-    defaults under an empty name."""
-    folder = log_directory / f"{CLUSTER_METADATA}-0"
-    if not folder.is_dir():
-        return {}
-    snapshots = sorted(path for path in folder.glob("*.checkpoint") if path.name[:20].isdigit())
-    logs = sorted(folder.glob("*.log"))
-    replay = replayed(_inputs(snapshots), _inputs(logs))
-    found: dict[str, dict[str, str]] = {}
+def _configs(log_directory: Path) -> _Configs:
+    """The settings in the metadata log of a log directory."""
+    found = _Configs()
+    path = log_directory / f"{CLUSTER_METADATA}-0"
+    if not path.is_dir():
+        return found
+    try:
+        folder = listing(str(path))
+    except InputError as error:
+        found.unread.append(error)
+        return found
+    replay = replayed(snapshots_of(folder), folder.logs, found.unread)
     for row in replay.state()[CONFIG].values():
         values = dict(zip(CONFIG.names, row, strict=True))
         named = "" if values["resource_type"] == "BROKER" and not values["resource"] else None
         topic = values["resource"] if values["resource_type"] == "TOPIC" else named
         if topic is not None and values["value"] is not None:
-            found.setdefault(str(topic), {})[str(values["name"])] = str(values["value"])
+            found.of_topics.setdefault(str(topic), {})[str(values["name"])] = str(values["value"])
     return found

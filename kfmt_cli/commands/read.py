@@ -23,10 +23,10 @@ from kfmt_cli.core.parallel import available_cores, map_ordered
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOGS
-from kfmt_cli.disk.made import made_of, without_doubles
+from kfmt_cli.disk.made import made_of
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.place import with_place
-from kfmt_cli.disk.targets import target_of
+from kfmt_cli.disk.targets import GivenPath, target_of, without_doubles
 from kfmt_cli.disk.tree import classify, distinct, printable, topic_of
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import Finding, in_order
@@ -48,7 +48,7 @@ Columns = dict[str, np.ndarray[Any, Any]]
 def path_names(path: Path | Sequence[Path]) -> tuple[str, ...]:
     """One path or several, as text, with archives unpacked; raises InputError, also for a path
     where there is nothing."""
-    return without_doubles([there(made_of(os.fsdecode(each))) for each in each_of(path)])
+    return tuple(there(made_of(os.fsdecode(each))) for each in each_of(path))
 
 
 def each_of(path: Path | Sequence[Path]) -> Sequence[Path]:
@@ -91,6 +91,11 @@ class LogRows:
             return self.columns()
         return self.arrow()
 
+    def within(self, bounds: Selection) -> LogRows:
+        """The same rows, but only those within other bounds, too."""
+        reading = replace(self._reading, wanted=self._reading.wanted.within(bounds))
+        return LogRows(self._paths, reading, self._columns, self._topic, self._jobs)
+
     @property
     def _table(self) -> str:
         return (RECORDS if self._reading.records else BATCHES).name
@@ -109,8 +114,16 @@ class LogRows:
         from kfmt_cli.arrow.topic_ids import TopicIds
 
         columns, ids = chosen(self._table, self._columns), TopicIds()
+
+        def id_in(folder: str) -> str | None:
+            try:
+                return ids[folder]
+            except InputError as error:
+                self.unread.append(str(error))
+                return ids.setdefault(folder, None)
+
         for file, rows in self._rows():
-            id_of = partial(ids.__getitem__, file.path.rpartition("/")[0] or ".")
+            id_of = partial(id_in, file.path.rpartition("/")[0] or ".")
             shared = shared_by_file(file.path, file.kind.name, partition_of(file.path), id_of)
             for part in slices(part_of(rows)):
                 yield record_batch(part, columns, shared)
@@ -170,13 +183,16 @@ def _counted(rows: Rows) -> Section:
 def _logs(paths: tuple[str, ...], unread: list[str]) -> Iterator[Input]:
     """The distinct logs under some paths; raises InputError for an unusable path."""
     seen: set[str] = set()
-    for path in paths:
-        try:
-            target = target_of(path)
-        except UsageError as error:
-            raise InputError(str(error), file=path) from error
+    for target in without_doubles(list(map(_target, paths))):
         unread += target.unlisted
         yield from distinct(target.inputs(LOGS), seen)
+
+
+def _target(path: str) -> GivenPath:
+    try:
+        return target_of(path)
+    except UsageError as error:
+        raise InputError(str(error), file=path) from error
 
 
 def _log_rows(

@@ -13,7 +13,7 @@ from kfmt_cli.disk.kinds.kind import SWAP, Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import offset_of_name
 from kfmt_cli.disk.targets import targets
-from kfmt_cli.disk.tree import classify, size_of
+from kfmt_cli.disk.tree import listing, size_of
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import safe
@@ -66,7 +66,7 @@ class Rebuild:
                     for folder, group in partitions:
                         for done in self._rebuilt(group, progress):
                             self._below(staging, folder, done)
-                    if not any(staging.folder.iterdir()):
+                    if staging.is_empty:
                         staging.refuse()
         self.run.end()
         if self._is_damaged:
@@ -123,16 +123,17 @@ class Rebuild:
 
     def _swaps(self, logs: list[Input]) -> list[Input]:
         """Completed .swap files of a partition whose directory was given, and the logs that a
-        broker would rename."""
-        folder = Path(logs[0].path).parent
-        if folder not in self._whole:
+        broker would rename; raises InputError."""
+        path = Path(logs[0].path).parent
+        if path not in self._whole:
             return []
-        swaps, logs = (
-            [classify(str(path), path.name) for path in sorted(folder.glob(f"*{suffix}"))]
-            for suffix in (SWAP, LOG.suffix)
-        )
+        folder = listing(str(path), prefix="")
+        swaps = [folder.input(name) for name in folder.readable if name.endswith(SWAP)]
+        others = [folder.input(name) for name in folder.readable if name.endswith(LOG.suffix)]
         renamed = [
-            log for log in logs if log.base_offset is None and offset_of_name(log.name) is not None
+            log
+            for log in others
+            if log.base_offset is None and offset_of_name(log.name) is not None
         ]
         return swaps + renamed
 

@@ -54,6 +54,8 @@ class Retention:
     settings: SettingsOf
     now: int
     """Current time in milliseconds."""
+    tells_skipped: bool = True
+    """Note the partitions that retention.ms does not apply to."""
     _freed: Freed = field(default_factory=list)
     _odd: int = 0
 
@@ -64,7 +66,10 @@ class Retention:
         self.run.sink.flush()
 
     def _partition(self, partition: Partition) -> None:
-        sink, found = self.run.sink, fates_of(partition, self.settings, self.now)
+        sink = self.run.sink
+        found = fates_of(partition, self.settings, self.now, self.run.complain)
+        if found is None and not self.tells_skipped:
+            return
         if found is None:
             words = (
                 "retention.ms does not apply to the metadata log, which is trimmed after a snapshot"
@@ -128,10 +133,13 @@ class Fates:
         return sum(fate.segment.size for fate in self.segments if fate.odd)
 
 
-def fates_of(partition: Partition, settings_of: SettingsOf, now: int) -> Fates | None:
+def fates_of(
+    partition: Partition, settings_of: SettingsOf, now: int, complain: Callable[[str], None]
+) -> Fates | None:
     """Predict a retention check of a partition; None if retention does not apply: the metadata
-    log, tiered storage, marked directories. now: in milliseconds. Raises InputError."""
-    directory, place, settings = settings_of.around(partition)
+    log, tiered storage, marked directories. now: in milliseconds. complain: receives errors about
+    unreadable files next to the partition. Raises InputError."""
+    directory, place, settings = settings_of.around(partition, complain)
     if place[0] == CLUSTER_METADATA or _is_elsewhere(partition):
         return None
     marks = directory.offsets.get(HIGH_WATERMARKS, {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
 from kfmt_cli.broker.start.checkpoints import (
@@ -35,8 +35,8 @@ from kfmt_cli.disk.kinds.kind import SWAP, Input
 from kfmt_cli.disk.kinds.logs import DELETED_LOG, KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.names import mark_of, place_of
 from kfmt_cli.disk.targets import target_of
-from kfmt_cli.disk.tree import Folder, classify, is_segment, printable, size_of
-from kfmt_cli.errors import InputError, OutputError
+from kfmt_cli.disk.tree import Folder, classify, is_segment, listing, printable, size_of
+from kfmt_cli.errors import InputError, OutputError, UsageError
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.rows.documents import HOLE, MISSING_OFFSETS, REARRANGED
@@ -79,6 +79,8 @@ class Salvage:
     """Recover readable records of damaged batches."""
     takes_deleted: bool = False
     """Copy what a broker marked as deleted, too."""
+    topic: str | None = None
+    """The topic to which the partitions are to belong; None for their own."""
     _carried: list[tuple[Input, PurePath]] = field(default_factory=list)
     _n_others: int = 0
     _n_deleted: int = 0
@@ -92,6 +94,8 @@ class Salvage:
         need_new(source, destination)
         run = self.run
         partitions = self._partitions(source)
+        if self.topic is not None:
+            partitions = self._renamed(partitions, source, self.topic)
         logs = [log for partition in partitions for log in (*partition.logs, *partition.more)]
         if not logs:
             unread = " that could be read" if run.summary.unread else ""
@@ -150,6 +154,24 @@ class Salvage:
             found += self._in_folder(folder, below)
         return found
 
+    def _renamed(
+        self, partitions: list[SalvagedPartition], source: str, topic: str
+    ) -> list[SalvagedPartition]:
+        """The same partitions in directories of another topic; raises UsageError unless all are
+        of one topic. Of the files to copy, those that name the topic or its broker are dropped."""
+        places = {part.below: part.place for part in partitions}
+        topics = sorted({str(name) for name, _ in places.values()})
+        if len(topics) != 1 or topics == ["None"] or len({*places.values()}) < len(partitions):
+            words = "needs the partitions of one topic, in directories named TOPIC-PARTITION"
+            raise UsageError(f"--as: {words}; {printable(source)} has {safe(', '.join(topics))}")
+        below = {old: PurePath(f"{topic}-{number}") for old, (_, number) in places.items()}
+        self._carried = [
+            (file, below[old])
+            for file, old in self._carried
+            if old in below and file.kind in (CHECKPOINT, PRODUCER_SNAPSHOT)
+        ]
+        return [replace(part, below=below[part.below]) for part in partitions]
+
     def _in_folder(self, folder: Folder, below: PurePath) -> list[SalvagedPartition]:
         files = [folder.input(file) for file in folder.files if file not in folder.special]
         logs, more = folder.logs, []
@@ -178,16 +200,14 @@ class Salvage:
         return (*names, DELETED_LOG) if self.takes_deleted else names
 
     def _carry(self, staging: Staging, file: Input, name: str) -> None:
-        """Copy a file if it is undamaged."""
+        """Copy a file if it is undamaged; complains if it cannot be read."""
         try:
-            damaged = self._is_damaged(file)
+            if self._is_damaged(file):
+                self.run.sink.note(f"not copied: {safe(file.name)}: damaged\n")
+            else:
+                carry(staging, file, name)
         except InputError as error:
             self.run.complain(str(error))
-            return
-        if damaged:
-            self.run.sink.note(f"not copied: {safe(file.name)}: damaged\n")
-        else:
-            carry(staging, file, name)
 
     def _is_damaged(self, file: Input) -> bool:
         """Whether a file has errors, or a broker does not start with it."""
@@ -248,8 +268,15 @@ class Salvage:
         more = f" and {count(len(shown) - most, 'more range')}" if len(shown) > most else ""
         ranges = f"{', '.join(shown[:most])}{more}"
         words = f"{safe(partition.name)}: {count(number, 'offset')} missing: {ranges}\n"
-        is_told = partition.name in self._with_holes or not partition.is_compacted
+        is_told = partition.name in self._with_holes or not self._is_compacted(partition)
         self.run.sink.document(MISSING_OFFSETS, row, [words] if is_told else [])
+
+    def _is_compacted(self, partition: SalvagedPartition) -> bool:
+        try:
+            return partition.is_compacted
+        except InputError as error:
+            self.run.complain(str(error))
+            return False
 
     def _leave_behind(self, log: Input) -> None:
         """Note or count a file without undamaged batches as not copied."""
@@ -346,10 +373,11 @@ class Salvage:
 
     def _open_transactions(self, folder: Path, name: str) -> None:
         """Note transactions open at the end: their markers may have been dropped."""
-        last = max(folder.glob(f"*{PRODUCER_SNAPSHOT.suffix}"), default=None)
-        if last is None:
+        there = listing(str(folder), prefix="")
+        snapshots = [file for file in there.files if file.endswith(PRODUCER_SNAPSHOT.suffix)]
+        if not snapshots:
             return
-        begun = read_rows(classify(str(last), last.name)).table["current_txn_first_offset"]
+        begun = read_rows(there.input(snapshots[-1])).table["current_txn_first_offset"]
         begun = begun[begun >= 0]
         if len(begun):
             where = "" if name == "." else f"{safe(name)}: "

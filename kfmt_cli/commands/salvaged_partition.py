@@ -25,10 +25,20 @@ class SalvagedPartition:
     """Other files with batches that a broker would treat as logs or swap in for them."""
 
     @property
+    def _folder(self) -> Path:
+        """Their directory in SRC."""
+        return Path([*self.logs, *self.more][0].path).resolve().parent
+
+    @property
+    def place(self) -> tuple[str | None, int | None]:
+        """The topic and partition in the name of their directory in SRC."""
+        return place_of(self._folder.name)
+
+    @property
     def is_compacted(self) -> bool:
-        """Whether the topic is compacted, according to the metadata log next to it."""
-        folder = Path([*self.logs, *self.more][0].path).resolve().parent
-        return compacts(place_of(folder.name)[0], folder.parent) is True
+        """Whether the topic is compacted, according to the metadata log next to it; raises
+        InputError."""
+        return compacts(self.place[0], self._folder.parent) is True
 
     @property
     def name(self) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+    from kfmt_cli.arrow.condition import Condition
     from kfmt_cli.commands.log_dataset import LogDataset
 
 TABLES = ("records", "batches")
@@ -50,9 +51,14 @@ class Scan:
         """The Arrow schema of all columns."""
         return self.rows().schema
 
-    def parts(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Arrow batches; raises InputError for an input that cannot be read, unless ignored."""
+    def parts(
+        self, columns: Sequence[str] | None = None, condition: Condition | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Arrow batches with the rows that can pass a filter, and others; raises InputError for
+        an input that cannot be read, unless ignored."""
         rows = self.rows(columns)
+        if condition is not None and self.table == "records":
+            rows = rows.within(condition.selection(self.table))
         for part in rows.arrow():
             self._complain(rows)
             yield part

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from pathlib import Path
 
 from kfmt_cli.broker.log_end import log_end
 from kfmt_cli.broker.placement import GROUPS, PARTITIONS, partition_of_id
@@ -23,7 +21,7 @@ from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import place_of
-from kfmt_cli.disk.tree import classify, is_folder, listing
+from kfmt_cli.disk.tree import classify, is_folder, listing, printable
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings.damage import PAYLOAD_MALFORMED
 from kfmt_cli.findings.finding import Finding, Findings, Severity
@@ -216,7 +214,7 @@ class ShowState:
             values["topic"] = self._names_in(log_directory).get(str(values["topic_id"]))
         name = f"{values['topic']}-{values['partition']}"
         if name not in self._ends:
-            self._ends[name] = _end_in(f"{log_directory}/{name}")
+            self._ends[name] = self._end_in(f"{log_directory}/{name}")
         end, offset, read = self._ends[name], values[READING[type_]], _read_ahead(type_, values)
         if end is not None and isinstance(offset, int):
             values |= {"log_end_offset": end, "lag": None if read is None else end - offset - read}
@@ -226,12 +224,35 @@ class ShowState:
         """The topics with a partition in a log directory, by their ids."""
         if log_directory not in self._names:
             found = self._names[log_directory] = {}
-            for file in Path(log_directory).glob("*-*/partition.metadata"):
-                topic, _ = place_of(file.parent.name)
-                with suppress(InputError, StartFailed):  # told by `check`
-                    topic_id = read_topic_id(classify(str(file), file.name))
-                    found[uuid_text(topic_id)] = topic or ""
+            try:
+                names = listing(log_directory).partitions
+            except InputError as error:
+                self.run.complain(str(error))
+                names = []
+            for name in names:
+                topic_id = self._topic_id_at(f"{log_directory}/{name}/partition.metadata")
+                if topic_id is not None:
+                    found[uuid_text(topic_id)] = place_of(name)[0] or ""
         return self._names[log_directory]
+
+    def _topic_id_at(self, path: str) -> bytes | None:
+        """The topic id in a partition.metadata; None if it has none or cannot be read."""
+        try:
+            return read_topic_id(classify(path, printable(path)))
+        except StartFailed:  # told by `check`
+            return None
+        except InputError as error:
+            if not error.is_gone:
+                self.run.complain(str(error))
+            return None
+
+    def _end_in(self, path: str) -> int | None:
+        """The log end offset of a partition's directory; None if missing or unreadable."""
+        try:
+            return log_end(listing(path)) if is_folder(path) else None
+        except InputError as error:
+            self.run.complain(str(error))
+            return None
 
     def _chosen(self, type_: StateType, rows: dict[Row, Row]) -> dict[Row, Row]:
         """The rows about the wanted group and topic."""
@@ -314,14 +335,6 @@ def _noun_of(name: str, n: int) -> str:
     if words.endswith("status"):
         return words if n == 1 else f"{words}es"
     return words if n == 1 or words.endswith("s") else f"{words}s"
-
-
-def _end_in(path: str) -> int | None:
-    """The log end offset of a partition's directory; None if missing or unreadable."""
-    try:
-        return log_end(listing(path)) if is_folder(path) else None
-    except InputError:
-        return None
 
 
 def _changes(type_: StateType, before: dict[Row, Row], now: dict[Row, Row]) -> dict[Row, Row]:

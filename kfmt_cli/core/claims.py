@@ -17,6 +17,7 @@ if sys.platform != "win32":
     from fcntl import LOCK_EX, LOCK_NB, flock
 
 SCRATCH = "kfmt-"
+NOT_LOCKED = ".new"  # ends the name of a folder until it is locked
 LOCK_NAME = "in-use"
 INSIDE = "files"
 NEW = 0.5  # seconds
@@ -65,8 +66,11 @@ def claim_scratch(name: str = "") -> Claim:
     above = Path(tempfile.gettempdir())
     with suppress(OSError):
         locks = list(above.glob(f"{SCRATCH}*/{LOCK_NAME}"))  # without one it may be anybody's
-        remove_left_over((lock.parent, lock) for lock in locks)
-    return Claim.of_folder(Path(tempfile.mkdtemp(prefix=SCRATCH + name)))
+        new = [path / LOCK_NAME for path in above.glob(f"{SCRATCH}*{NOT_LOCKED}")]
+        remove_left_over((lock.parent, lock) for lock in {*locks, *new})
+    claim = Claim.of_folder(Path(tempfile.mkdtemp(NOT_LOCKED, SCRATCH + name)))
+    claim.path = claim.path.rename(claim.path.with_suffix(""))
+    return claim
 
 
 @contextmanager

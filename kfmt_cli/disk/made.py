@@ -10,94 +10,159 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
-from itertools import islice
+from contextvars import ContextVar
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kfmt_cli.core.credentials import without_credentials
-from kfmt_cli.core.elsewhere import OPENERS
+from kfmt_cli.core.elsewhere import OPENERS, is_elsewhere
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM, is_packed
-from kfmt_cli.disk.tree import TROUBLES, UNPACKED, classify, is_folder, is_segment, printable
-from kfmt_cli.errors import InputError
+from kfmt_cli.disk.tree import TROUBLES, UNPACKED, Folder, is_folder, printable, walk
+from kfmt_cli.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from kfmt_cli.disk.tiered import Bucket
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.lz4", ".tar.bz2", ".tar.xz", ".zip")
-DEPTH = 6  # levels of directories above the objects: a prefix, the topic, the partition
-FEW = 3  # directories searched on each level
-SOME = 64  # names checked in each directory
+RSM_PRIVATE_KEY: ContextVar[str | None] = ContextVar("rsm_private_key", default=None)
+"""The file with the private key for encrypted segments that this run reads."""
 # The directories that contain the placeholders of tiered segments.
 _TIERED: list[str] = []
 
 
-def made_of(path: str, key_file: str | None = None) -> str:
-    """The path itself, or the temporary copy of a URL, archive, tiered storage or path in one;
-    raises InputError, UsageError. key_file: the private key of encrypted data."""
+def made_of(path: str) -> str:
+    """The path itself, or that of a temporary copy of a URL, of an archive, of a segment in tiered
+    storage, or of what is in one of them; raises InputError, UsageError."""
     path = without_credentials(path)
     if not is_local(path):
         from kfmt_cli.disk.remote import placed
 
-        return made_of(placed(path.rstrip("/"), _temporary), key_file)
+        return made_of(placed(path.rstrip("/"), _temporary))
     path = _plain(local(path))
     archive = _archive_in(path)
-    source = archive or _tiered_in(path)
-    if source is None and is_folder(path) and has_packed(Path(path)):
-        return _unpacked(path)
-    if source is None:
+    if archive is not None:
+        return made_of(_inside(archive, path) or _unpacked_archive(archive, path))
+    if manifest_of(Path(path)) is not None:
+        return _inside(path, path) or _one_segment(path)
+    above = _directory_above(path)
+    if above is None:
         return path
+    known = _inside(above, path)
+    if known is None and (folders := _stored(walk(above, lambda _: None))):
+        known = put_together(above, folders) + path[len(above) :]
+    return known or path
+
+
+def _inside(source: str, path: str) -> str | None:
+    """The path in the temporary copy of `source`, if there is one; raises InputError for a path
+    that leads out of it."""
     if os.pardir in Path(path[len(source) :]).parts:
         raise InputError(f"{printable(path)}: points outside {printable(source)}")
-    for folder, known in UNPACKED.items():
-        if known == source:
-            return folder + path[len(source) :]
-    folder = _temporary()
-    if archive is not None:
-        from kfmt_cli.disk.archive import unpack
+    copies = (folder for folder, known in UNPACKED.items() if known == source)
+    return next((folder + path[len(source) :] for folder in copies), None)
 
-        UNPACKED[folder] = source
-        TROUBLES[folder] = unpack(source, folder)
-        return made_of(folder + path[len(source) :], key_file)
+
+def _unpacked_archive(archive: str, path: str) -> str:
+    from kfmt_cli.disk.archive import unpack
+
+    folder = _temporary()
+    UNPACKED[folder] = archive
+    TROUBLES[folder] = unpack(archive, folder)
+    return folder + path[len(archive) :]
+
+
+def _stored(folders: Iterable[Folder]) -> list[Folder]:
+    """The directories with segments in tiered storage."""
+    return [folder for folder in folders if any(map(_is_manifest, folder.files))]
+
+
+def _is_manifest(name: str) -> bool:
+    return name.endswith(MANIFEST)
+
+
+def _bucket(folder: str) -> Bucket:
+    """A bucket that puts its segments together in a temporary directory."""
     from kfmt_cli.disk.tiered import Bucket
     from kfmt_cli.disk.tiered_keys import PrivateKey
 
+    key = RSM_PRIVATE_KEY.get()
+    bucket = Bucket(Path(folder), None if key is None else PrivateKey.at(key))
     _TIERED.append(folder)
-    bucket = Bucket(Path(folder), None if key_file is None else PrivateKey.at(key_file))
     OPENERS[folder] = bucket.opened
-    if manifest_of(Path(source)) is not None:
-        stem = source.removesuffix(".log")
-        log = bucket.segment(Path(stem), printable(stem))
-        if log is None:
-            raise InputError(bucket.troubles[0])
-        UNPACKED[str(log)] = source
-        return str(log)
-    UNPACKED[folder] = source
-    bucket.take(Path(source), printable(source).rstrip(os.sep))
+    return bucket
+
+
+def _one_segment(path: str) -> str:
+    """The log of a segment in tiered storage; raises InputError."""
+    bucket = _bucket(_temporary())
+    stem = path.removesuffix(".log")
+    log = bucket.segment(Path(stem), printable(stem))
+    if log is None:
+        raise InputError(bucket.troubles[0])
+    UNPACKED[str(log)] = path
+    return str(log)
+
+
+def put_together(top: str, folders: Iterable[Folder]) -> str:
+    """A temporary log directory with the segments of directories in tiered storage below `top`;
+    raises UsageError."""
+    top = top.rstrip(os.sep) or top
+    if (known := _inside(top, top)) is not None:
+        return known
+    folder = _temporary()
+    bucket = _bucket(folder)
+    UNPACKED[folder] = top
+    for stored in folders:
+        bucket.take(stored)
     TROUBLES[folder] = bucket.troubles
-    return folder + path[len(source) :]
+    return folder
 
 
-def without_doubles(paths: Sequence[str]) -> tuple[str, ...]:
-    """Remove placeholders of tiered segments that local logs also contain; returns the same
-    paths."""
-    given = [folder for folder in _TIERED if any(path.startswith(folder) for path in paths)]
-    local = [Path(path) for path in paths if not path.startswith(tuple(given))] if given else []
-    for partition in [path for folder in given for path in Path(folder).iterdir()]:
-        own = [path if path.name == partition.name else path / partition.name for path in local]
-        logs = [classify(str(log), log.name) for path in own for log in path.glob("*.log")]
-        bases = [log.base_offset or 0 for log in logs if is_segment(log)]
-        for file in list(partition.iterdir()) if bases else ():
-            if file.stem.isdigit() and int(file.stem) >= min(bases):
-                file.unlink()
-    return tuple(paths)
+def in_brokers_form(top: str, folders: list[Folder]) -> tuple[str | None, list[Folder]]:
+    """Another directory to read, and which of these to read as they are. None if all are.
+
+    Files compressed as a whole are unpacked, with links to all others; segments in tiered storage
+    are put together. top: the directory of these. Raises InputError, UsageError.
+    """
+    if any(map(is_packed, chain.from_iterable(folder.files for folder in folders))):
+        return _unpacked(top), []
+    stored = _stored(folders)
+    if not stored:
+        return None, folders
+    rest = [folder for folder in folders if folder not in stored]
+    is_mixed = any(any(map(folder.takes, folder.files)) for folder in rest)
+    return put_together(top, stored), rest if is_mixed else []
+
+
+def is_tiered(folder: Folder) -> bool:
+    """Whether a directory has been put together from tiered storage."""
+    return bool(_TIERED) and folder.path.startswith(tuple(_TIERED))
+
+
+def listed_form(path: str) -> str:
+    """The path whose listing has what a broker has at this one; raises InputError, UsageError."""
+    if not is_folder(path):
+        return path
+    made, rest = in_brokers_form(path, walk(path, lambda _: None))
+    if made is None or not rest:
+        return made or path
+    if is_elsewhere(path):
+        words = "has directories of brokers next to tiered storage; name them one by one"
+        raise UsageError(f"{printable(path)}: {words}")
+    return path  # a listing takes segments of tiered storage as they are
 
 
 def _unpacked(path: str) -> str:
     """A copy of a directory, with files compressed as a whole unpacked; raises InputError."""
     from kfmt_cli.disk.archive import unpack_files
 
-    for folder, known in UNPACKED.items():
-        if known == path:
-            return folder
+    path = path.rstrip(os.sep) or path
+    if (known := _inside(path, path)) is not None:
+        return known
     folder = _temporary()
     UNPACKED[folder] = path
     unpack_files(path, folder)
@@ -126,17 +191,13 @@ def _temporary() -> str:
     return str(claim.inside)
 
 
-def _tiered_in(path: str) -> str | None:
-    """The part of a path that is a directory of tiered storage, or a log in it."""
-    if not path:
-        return None
-    if manifest_of(Path(path)) is not None:
-        return path
+def _directory_above(path: str) -> str | None:
+    """The nearest directory above a path where there is nothing; None for other paths."""
     found = path
     while found and not os.path.lexists(found):
         found = found.rstrip(os.sep).rpartition(os.sep)[0]
-    is_there = found and os.path.isdir(found)  # noqa: PTH112 (text, as it was given)
-    return found if is_there and has_manifests(Path(found)) else None
+    is_above = found not in ("", path) and os.path.isdir(found)  # noqa: PTH112 (text, as it was given)
+    return found if is_above else None
 
 
 def _archive_in(path: str) -> str | None:
@@ -159,28 +220,3 @@ def manifest_of(path: Path) -> Path | None:
         return None
     manifest = path.with_suffix(MANIFEST)
     return manifest if manifest.is_file() else None
-
-
-def has_manifests(top: Path) -> bool:
-    """Whether there is a manifest under a directory; searches only a few directories."""
-    return _has(top, lambda name: name.endswith(MANIFEST), DEPTH)
-
-
-def has_packed(top: Path) -> bool:
-    """Whether there is a segment file compressed as a whole under a directory; searches only a few
-    directories."""
-    return _has(top, is_packed, DEPTH)
-
-
-def _has(top: Path, is_sought: Callable[[str], bool], depth: int) -> bool:
-    folders: list[Path] = []
-    try:
-        with os.scandir(top) as entries:
-            for entry in islice(entries, SOME):
-                if is_sought(entry.name):
-                    return True
-                if len(folders) < FEW and entry.is_dir():
-                    folders.append(top / entry.name)
-    except OSError:
-        return False
-    return depth > 0 and any(_has(folder, is_sought, depth - 1) for folder in folders)

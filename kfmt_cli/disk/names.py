@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 _NUMBER = re.compile(r"^[+-]?\d{1,20}$")
@@ -48,6 +48,17 @@ _PACKED = re.compile(r"^\d{20}\.(?:log|index|timeindex|txnindex|snapshot)\.(?:gz
 def is_packed(name: str) -> bool:
     """Whether a name is of a segment file compressed as a whole."""
     return _PACKED.match(name) is not None
+
+
+_OTHER_FORMS = (MANIFEST, ".gz", ".zst", ".lz4")
+
+
+def has_other_form(names: Iterable[str]) -> bool:
+    """Whether some of the names are of manifests in tiered storage, or of packed segment files."""
+    return any(
+        name.endswith(_OTHER_FORMS) and (name.endswith(MANIFEST) or is_packed(name))
+        for name in names
+    )
 
 
 def partition_of(path: str) -> tuple[str | None, int | None]:

@@ -17,7 +17,9 @@ from kfmt_cli.core.source import PIPE
 from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.names import left_out_words, mark_of
+from kfmt_cli.disk.made import in_brokers_form, is_tiered
+from kfmt_cli.disk.names import has_other_form, left_out_words, mark_of
+from kfmt_cli.disk.redpanda import REDPANDA, is_redpanda_directory, is_redpanda_log
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
 from kfmt_cli.disk.tree import (
     TROUBLES,
@@ -26,6 +28,7 @@ from kfmt_cli.disk.tree import (
     every_input,
     inputs_in,
     is_folder,
+    is_of_broker,
     listing,
     no_log,
     printable,
@@ -112,17 +115,31 @@ class GivenPath:
 def target_of(path: str, *, takes_pipe: bool = False) -> GivenPath:
     """The files at a path.
 
-    takes_pipe: - is standard input. Raises InputError if the path does not exist, UsageError for -
-    if the command cannot read it.
+    takes_pipe: - is standard input. Raises InputError if the path does not exist or is Redpanda's,
+    UsageError for - if the command cannot read it.
     """
     if path == PIPE and not takes_pipe:
         raise UsageError("-: this command cannot read standard input")
     if path and is_folder(path):
         unlisted = list(TROUBLES.get(path.rstrip(os.sep), ()))
-        return GivenPath(path, None, walk(path, unlisted.append), unlisted)
+        folders = walk(path, unlisted.append)
+        is_kafka = any(is_of_broker(file) for folder in folders for file in folder.files)
+        if not is_kafka and is_redpanda_directory(path):
+            raise InputError(f"{printable(path)}: {REDPANDA}")
+        if not any(has_other_form(folder.files) for folder in folders):
+            return GivenPath(path, None, folders, unlisted)
+        made, rest = in_brokers_form(path, folders)
+        if made is None:
+            return GivenPath(path, None, folders, unlisted)
+        other = target_of(made)
+        if not rest:
+            return replace(other, unlisted=[*unlisted, *other.unlisted])
+        return GivenPath(path, None, [*rest, *other.folders], [*unlisted, *other.unlisted])
     if not path or (path != PIPE and _is_missing(path)):
         words = f"{printable(path)}: No such file or directory"
         raise InputError(words, file=path, is_gone=True)
+    if is_redpanda_log(Path(path).name):
+        raise InputError(f"{printable(path)}: {REDPANDA}")
     return GivenPath(path, classify(path, path))
 
 
@@ -131,10 +148,45 @@ def targets(
 ) -> Iterator[GivenPath]:
     """The files at each path; raises UsageError.
 
-    complain: receives errors about missing paths and about directories that cannot be listed.
+    complain: receives errors about missing paths, Redpanda's data and directories that cannot be
+    listed.
     """
     if PIPE in paths and not takes_pipe:
         target_of(PIPE)
+    yield from without_doubles(list(_listed(paths, complain, takes_pipe=takes_pipe)))
+
+
+def without_doubles(found: Sequence[GivenPath]) -> Sequence[GivenPath]:
+    """The same without the segments put together from tiered storage that local directories of
+    their partitions also contain."""
+    folders = [folder for target in found for folder in target.folders]
+    if not any(map(is_tiered, folders)):
+        return found
+    local: dict[str, int] = {}
+    for folder in folders:
+        if not is_tiered(folder) and folder.logs:
+            name, base = Path(folder.path).name, folder.logs[0].base_offset or 0
+            local[name] = min(base, local.get(name, base))
+
+    def alone(folder: Folder) -> Folder:
+        least = local.get(Path(folder.path).name)
+        if least is None or not is_tiered(folder):
+            return folder
+        files = (file for file in folder.files if not _is_from(file, least))
+        return replace(folder, files=tuple(files))
+
+    return [replace(target, folders=list(map(alone, target.folders))) for target in found]
+
+
+def _is_from(file: str, least: int) -> bool:
+    """Whether a file's name begins with an offset that is not below `least`."""
+    stem = file.partition(".")[0]
+    return stem.isdigit() and int(stem) >= least
+
+
+def _listed(
+    paths: Sequence[str], complain: Callable[[str], None], *, takes_pipe: bool
+) -> Iterator[GivenPath]:
     for path in paths:
         try:
             target = target_of(path, takes_pipe=takes_pipe)
@@ -149,7 +201,7 @@ def targets(
 def folder_beside(path: str) -> Folder:
     """The directory of a file, with its files named in the same way; raises InputError."""
     top, name = os.path.split(path)
-    return replace(listing(top or os.curdir), prefix=path.removesuffix(name))
+    return listing(top or os.curdir, path.removesuffix(name))
 
 
 def _is_missing(path: str) -> bool:

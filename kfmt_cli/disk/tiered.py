@@ -24,7 +24,7 @@ from kfmt_cli.core.source import Source, file_at, open_source
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM
 from kfmt_cli.disk.tiered_keys import PrivateKey, Unlock
 from kfmt_cli.disk.tiered_manifest import Manifest, chunk_sizes, expanded, manifest_at
-from kfmt_cli.disk.tree import printable
+from kfmt_cli.disk.tree import Folder, printable
 from kfmt_cli.errors import InputError
 
 LOG, INDEXES = ".log", ".indexes"
@@ -150,24 +150,17 @@ class Bucket:
         log = self._logs.get(path)
         return None if log is None else ChunkedSource(log, printable(path))
 
-    def take(self, top: Path, shown: str) -> None:
-        """Create a log for every segment under a directory, in order. shown: its name."""
-        for folder in sorted({path.parent for path in top.rglob(f"*{MANIFEST}")}):
-            prefix = f"{shown}/{folder.relative_to(top)}/".replace("/./", "/")
-            stems = sorted(path.name.removesuffix(MANIFEST) for path in folder.glob(f"*{MANIFEST}"))
-            named = [(folder / stem, prefix + stem) for stem in stems]
-            for segment in map_ordered(self._read, named, CONNECTIONS):
-                self._put(segment)
-            self._orphans(folder, prefix, set(stems))
-
-    def _orphans(self, folder: Path, prefix: str, stems: set[str]) -> None:
-        for path in sorted(folder.iterdir()):
-            if (
-                path.suffix in (LOG, INDEXES)
-                and STORED_STEM.match(path.stem)
-                and path.stem not in stems
-            ):
-                self.troubles.append(f"{prefix}{path.name}: no manifest, skipped")
+    def take(self, folder: Folder) -> None:
+        """Create a log for every segment in a directory, in order."""
+        files = [Path(name) for name in folder.files]
+        stems = [file.stem for file in files if file.suffix == MANIFEST]
+        named = [(Path(folder.path) / stem, f"{folder.name}/{stem}") for stem in stems]
+        for segment in map_ordered(self._read, named, CONNECTIONS):
+            self._put(segment)
+        for file in files:
+            is_part = file.suffix in (LOG, INDEXES) and STORED_STEM.match(file.stem)
+            if is_part and file.stem not in stems:
+                self.troubles.append(f"{folder.name}/{file.name}: no manifest, skipped")
 
     def segment(self, stem: Path, shown: str) -> Path | None:
         """The path of a segment's log, or None if it cannot be read.

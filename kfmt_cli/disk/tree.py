@@ -12,7 +12,7 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from kfmt_cli.core.source import PIPE, open_source
 from kfmt_cli.disk.kinds import UNKNOWN, in_order, kind_of
 from kfmt_cli.disk.kinds.kind import Input, Kind, Level
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
-from kfmt_cli.disk.names import STORED_STEM, partition_of
+from kfmt_cli.disk.names import STORED_STEM, has_other_form, mark_of, partition_of, place_of
 from kfmt_cli.disk.segment import Segment, group, real_path
 from kfmt_cli.errors import InputError
 from kfmt_cli.topics import CLUSTER_METADATA
@@ -197,6 +197,12 @@ class Folder:
         return tuple(file for file in self.files if file not in self.special)
 
     @property
+    def partitions(self) -> list[str]:
+        """Its subdirectories that a broker loads as partitions, by name."""
+        places = ((name, place_of(name)[0]) for name in self.folders)
+        return [name for name, topic in places if topic is not None and not mark_of(name)]
+
+    @property
     def logs(self) -> list[Input]:
         """The logs of its segments, in base offset order."""
         files = (self.input(file) for file in self.files if file not in self.special)
@@ -268,6 +274,7 @@ def _of_brokers(found: list[tuple[str, Folder]]) -> list[Folder]:
         if place == os.curdir
         or (place.rpartition(os.sep)[0] or os.curdir) in parents
         or any(map(folder.takes, folder.files))
+        or has_other_form(folder.files)
     ]
 
 
@@ -301,11 +308,13 @@ def is_of_broker(file: str) -> bool:
     return kind is not UNKNOWN
 
 
-def listing(path: str) -> Folder:
-    """A directory without its subdirectories; raises InputError."""
+def listing(path: str, prefix: str | None = None) -> Folder:
+    """A directory without what is in its subdirectories; raises InputError. prefix: that of its
+    files' names, if it is not the path."""
     try:
         with os.scandir(path) as entries:
-            return listed(path, os.curdir, entries)[0]
+            folder, _ = listed(path, os.curdir, entries)
+            return replace(folder, prefix=prefix)
     except OSError as error:
         raise InputError(f"{printable(path)}: {error.strerror}") from error
 

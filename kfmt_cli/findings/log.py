@@ -29,7 +29,7 @@ CRC_MISMATCH = code(
 CODEC_UNKNOWN = code(
     "codec-unknown",
     _error,
-    "A batch's attributes name a compression codec that does not exist.",
+    "A batch's attributes name a compression codec that does not exist, or not in its magic.",
     REPLICA + NEXT_BATCH + BEFORE_IT,
     after_crash=FETCH,
     after_clean_shutdown=FETCH,

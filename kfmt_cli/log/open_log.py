@@ -13,6 +13,7 @@ from kfmt_cli.disk.kinds import UNKNOWN, is_transient
 from kfmt_cli.disk.kinds.foreign import OTHER_FILES, START, foreign_words, is_packed
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
+from kfmt_cli.disk.redpanda import REDPANDA, is_redpanda_batch
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.reader import LogReader
@@ -76,7 +77,7 @@ def _checked(file: Input, reader: LogReader, start: bytes) -> Iterator[Block]:
     first = next(blocks, None)
     if first is None:
         return iter(())
-    foreign = foreign_words(start)
+    foreign = REDPANDA if is_redpanda_batch(start) else foreign_words(start)
     if is_packed(start) and not (len(first.batches) and first.batches.position[0] == 0):
         raise InputError(f"{file.name}: not a Kafka log segment: {foreign}")
     if len(first.batches) or reader.plausible or (file.named_by_kafka and not foreign):

@@ -51,6 +51,16 @@ class Selection:
         """The same selection, starting at an offset."""
         return replace(self, first_offset=max(offset, self.first_offset or 0))
 
+    def within(self, bounds: Selection) -> Selection:
+        """The same selection, but also within the bounds of another one."""
+        return replace(
+            self,
+            first_offset=_closer(max, self.first_offset, bounds.first_offset),
+            last_offset=_closer(min, self.last_offset, bounds.last_offset),
+            first_time=_closer(max, self.first_time, bounds.first_time),
+            last_time=_closer(min, self.last_time, bounds.last_time),
+        )
+
     def logs(self, logs: Sequence[Input]) -> Sequence[Input]:
         """The logs of a partition, in order of base offset, that can contain wanted records."""
         return [
@@ -178,6 +188,8 @@ class Asked:
     """How many of the last of them only."""
     committed: bool = False
     """Only records that read_committed consumers receive."""
+    latest: bool = False
+    """Only the latest of them for each key, which the caller finds."""
 
     def __bool__(self) -> bool:
         """Whether it excludes anything."""
@@ -186,7 +198,7 @@ class Asked:
     @property
     def needs_logs(self) -> bool:
         """Whether `of` must read the logs of a partition."""
-        return self.last is not None or self.committed
+        return self.last is not None or self.committed or self.latest
 
     def of(
         self, first_of_last: Callable[[int, Selection], int], committed: Callable[[], Committed]
@@ -202,6 +214,11 @@ class Asked:
         if self.last is not None:
             wanted = wanted.beginning(first_of_last(self.last, wanted))
         return wanted
+
+
+def _closer(of: Callable[[list[int]], int], *bounds: int | None) -> int | None:
+    given = [bound for bound in bounds if bound is not None]
+    return of(given) if given else None
 
 
 def _says_nothing(batches: BatchTable) -> BoolArray:

@@ -22,7 +22,6 @@ MOST_LINES = 10
 MOST_LOST = 3  # partitions whose losses are listed one by one
 LABELS = {CRASH: "after a crash", CLEAN: "after a clean shutdown"}
 INTACT = "intact"  # a start that loses nothing
-NEXT_STEPS = "next steps"  # the line above the steps
 
 
 def start_words(start: Start, lost: Ranges) -> str:
@@ -137,9 +136,9 @@ class Step(Protocol):
     def joint_price(self) -> str: ...
 
 
-def step_lines(steps: Sequence[Step], theme: Theme, width: int | None = None) -> Iterator[str]:
-    """Next steps: commands with their cost. Commands that share one for all partitions are replaced
-    by it."""
+def commands_of(steps: Sequence[Step]) -> dict[str, str]:
+    """The commands of steps, with their cost. Commands that share one for all partitions are
+    replaced by it."""
     joint = Counter(step.joint for step in steps if step.joint)
     found: dict[str, str] = {}
     for step in steps:
@@ -147,8 +146,14 @@ def step_lines(steps: Sequence[Step], theme: Theme, width: int | None = None) ->
         found[step.joint if is_joint else step.command] = (
             step.joint_price if is_joint else step.price
         )
+    return found
+
+
+def step_lines(steps: Sequence[Step], theme: Theme, width: int | None = None) -> Iterator[str]:
+    """Next steps: commands with their cost."""
+    found = commands_of(steps)
     if found:
-        yield theme.paint("bold", NEXT_STEPS)
+        yield theme.paint("bold", "next steps")
     for command, price in list(found.items())[:MOST_LINES]:
         line = f"  {command}   {price}"
         if width is not None and len(line) > width:

@@ -26,8 +26,9 @@ def json_template(
     files: one for all rows, or several that the column `file_number` chooses from.
     """
     builder = TemplateBuilder(columns, HEADER_NAMES, literals, constants)
-    builder.literal(f'{{"type":{json_text(rows.name)},')
-    _file(builder, [json_text(_front(file, rows))[1:-1] for file in files])
+    builder.literal(f'{{"type":{json_text(rows.name)}')
+    if rows.front:
+        _file(builder, [f",{json_text(_front(file, rows))[1:-1]}" for file in files])
     _json_members(builder, rows.columns, mode, ",")
     builder.literal("}\n")
     return builder.build()
@@ -58,7 +59,7 @@ def _json_members(
 
 
 def _json_member(builder: TemplateBuilder, column: Column, mode: str, separator: str) -> None:
-    builder.literal(f'{separator}"{column.name}":')
+    builder.literal(f"{separator}{json_text(column.name)}:")
     if not column.given:
         _json_value(builder, column, mode)
         return
@@ -79,7 +80,7 @@ def _json_value(builder: TemplateBuilder, column: Column, mode: str) -> None:
         builder.json_bytes(column.at, mode)
     elif column.kind is ColumnKind.TEXT:
         builder.json_bytes(column.at, "auto")
-    elif column.kind is ColumnKind.JSON:
+    elif column.kind in (ColumnKind.JSON, ColumnKind.REAL):
         builder.raw(column.at)
     elif column.kind is ColumnKind.GROUP:
         _json_members(builder, column.of, mode, "{")
@@ -121,9 +122,10 @@ def csv_template(
     files: as in `json_template`.
     """
     builder = TemplateBuilder(columns, HEADER_NAMES, None, constants)
-    _file(builder, [csv_line(_front(file, rows).values()).rstrip("\n") for file in files])
-    for leaf in rows.leaves:
-        builder.literal(",")
+    if rows.front:
+        _file(builder, [csv_line(_front(file, rows).values()).rstrip("\n") for file in files])
+    for i, leaf in enumerate(rows.leaves):
+        builder.literal("," if i or rows.front else "")
         with ExitStack() as conditions:
             _enter(conditions, builder, leaf)
             _csv_value(builder, leaf, mode)

@@ -20,7 +20,7 @@ from kfmt_cli.core.layout.wire import Array, Bytes
 class ColumnKind(enum.Enum):
     """The kind of a column's values.
 
-    NUMBER: an integer. REAL: a number with a fraction. FLAG: 0 for no, 1 for yes. CHOICE: the
+    NUMBER: an integer. REAL: a number with a fraction or of any size, as text. FLAG: 0 for no, 1 for yes. CHOICE: the
     number of a word. BYTES: any bytes. TEXT: UTF-8 bytes. JSON: bytes of a JSON value. HEADERS: a
     list of rows with two bytes fields. GROUP: columns that JSON puts into a nested object.
     """
@@ -39,7 +39,7 @@ class ColumnKind(enum.Enum):
     @property
     def is_bytes(self) -> bool:
         """Whether a value is a start and a length in the section's data."""
-        return self in (ColumnKind.BYTES, ColumnKind.TEXT, ColumnKind.JSON)
+        return self in (ColumnKind.BYTES, ColumnKind.TEXT, ColumnKind.JSON, ColumnKind.REAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,11 @@ class Column:
 class Placed(enum.Enum):
     """Whether objects of a type name their topic, partition and log directory.
 
-    NOWHERE: no. FILE: by the directory of their file. PARTITION: their file may be that directory.
+    NO_FILE: no, nor a file. NOWHERE: no. FILE: by the directory of their file. PARTITION: their
+    file may be that directory.
     """
 
+    NO_FILE = enum.auto()
     NOWHERE = enum.auto()
     FILE = enum.auto()
     PARTITION = enum.auto()
@@ -131,6 +133,8 @@ class RowType:
     @cached_property
     def front(self) -> tuple[str, ...]:
         """The first members of an object from a file, after its type."""
+        if self.placed is Placed.NO_FILE:
+            return ()
         return ("file",) if self.placed is Placed.NOWHERE else ("file", *PLACE)
 
     @cached_property

@@ -401,7 +401,7 @@ LOOKUP = RowType(
     Placed.PARTITION,
 )
 
-# explain, format, varints, partition-of, dump
+# explain, format, varints, dump
 CODE = RowType(
     "code",
     "A kind of finding.",
@@ -471,18 +471,6 @@ VARINT = RowType(
         number("size", "Number of bytes."),
     ),
 )
-PLACEMENT = RowType(
-    "partition_of",
-    "The partition of an internal topic that an id belongs to.",
-    (
-        text("id_type", "group or transactional_id."),
-        text("id", "The id."),
-        number("hash", "Its hash."),
-        text("topic", "The internal topic."),
-        number("partitions", "Number of partitions of the topic."),
-        number("partition", "The partition."),
-    ),
-)
 UNKNOWN_FILE = RowType(
     "unknown_file",
     "A file in a directory that kfmt does not recognise.",
@@ -491,4 +479,9 @@ UNKNOWN_FILE = RowType(
         number("bytes", "Its size.", null=True),
     ),
 )
-DOCUMENTS = tuple(var for var in vars().values() if isinstance(var, RowType))
+QUERY_ROW = RowType(
+    "row",
+    "A row of the result of `kfmt sql`: the columns of the query under their names.",
+    (),
+    Placed.NO_FILE,
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 Schema = dict[str, Any]
+VERSION = 1  # of the JSON: what a version promises is in the schema's description
 
 ANYTHING: Schema = {}
 INTEGER: Schema = {"type": "integer"}

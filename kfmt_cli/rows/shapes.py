@@ -77,6 +77,7 @@ PAGE = RowType(
     (
         json_value("paths", "The paths that were given."),
         text("version", "The version of kfmt."),
+        number("json_version", "The version of this JSON."),
         milliseconds("made_at", "When the page was created."),
         number("topics", "Topics."),
         number("partitions", "Partition directories."),

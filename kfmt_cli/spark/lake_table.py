@@ -16,14 +16,15 @@ import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from kfmt_cli.arrow.carry import KeptPiece, carried
 from kfmt_cli.arrow.lake import Output
-from kfmt_cli.arrow.manifest import ExportManifest
+from kfmt_cli.arrow.manifest import input_row, output_row
 from kfmt_cli.arrow.output import names_in, put_json, remove
 from kfmt_cli.arrow.topic_ids import TopicIds
 from kfmt_cli.core.stores import listing
@@ -34,7 +35,8 @@ from kfmt_cli.rows.table_types import LAKE_TABLES
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.commits import Commit, commit, newest
+from kfmt_cli.spark import commits
+from kfmt_cli.spark.commits import Commit, bundles_of, commit, newest, with_changes
 from kfmt_cli.spark.job import Result
 from kfmt_cli.spark.ledger import Ledger
 from kfmt_cli.spark.table_formats import TableTarget
@@ -103,12 +105,15 @@ class LakeTable:
     """The number of these inputs."""
     _commit: Commit = field(default_factory=Commit)
     """The last one."""
+    _bundles: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """What it consists of: bundles, with their files."""
 
     def open(self) -> None:
         """Read the state; finish the last commit if its run was killed."""
         ledger = self.ledger
         self._commit = newest(ledger.to)
-        ledger.state, ledger.run = frozenset(self._commit.state), self._commit.number + 1
+        self._bundles = bundles_of(ledger.to, self._commit)
+        ledger.state, ledger.run = frozenset(self._bundles), self._commit.number + 1
         if not ledger.is_dry:
             self._publish()
 
@@ -181,21 +186,40 @@ class LakeTable:
                 self._n_kept += 1
                 self._kept.update(result["rows"])
         self._keep_unread(live.unread, drops)
-        known = (bundle for bundle in sorted(ledger.state) if ledger.results(bundle))
-        state = dict.fromkeys([*ledger.files(), *known])
+        state = dict.fromkeys([*ledger.files(), *sorted(ledger.state - ledger.lost)])
         made: list[str] = []
         for bundle, names in drops.items():
             if names:
                 del state[bundle]
                 made += self._rest(bundle, names)
         state |= dict.fromkeys(made)
-        topics = tuple(sorted(self.topics))
         if set(state) != ledger.state:
-            self._commit = Commit(ledger.run, self.mode, self.inputs, topics, tuple(state))
-            commit(ledger.to, self._commit)
+            self._make_commit(state)
         self._publish()
-        self.write_manifest(state)
-        self._sweep(set(state))
+        self.write_manifest()
+        self._sweep()
+
+    def _make_commit(self, state: Iterable[str]) -> None:
+        """Make the commit after which the table consists of these bundles."""
+        ledger, before, topics = self.ledger, self._bundles, tuple(sorted(self.topics))
+        self._bundles = {bundle: before.get(bundle, []) for bundle in state}
+
+        def changes() -> Iterator[tuple[str, Any]]:
+            yield from ((bundle, None) for bundle in before if bundle not in self._bundles)
+            for bundle in [bundle for bundle in self._bundles if bundle not in before]:
+                files = [output_row(output) for output in ledger.outputs(bundle)]
+                results = ledger.results(bundle).values()
+                inputs = [
+                    input_row(result["input"], result["rows"], result["offsets"])
+                    for result in results
+                ]
+                self._bundles[bundle] = files
+                yield bundle, {"inputs": inputs, "outputs": files}
+
+        made = with_changes(ledger.to, self._commit, changes())
+        made = replace(made, mode=self.mode, inputs=self.inputs, topics=topics)
+        commit(ledger.to, made)
+        self._commit = made
 
     def _keep_unread(self, unread: set[str], drops: dict[str, dict[str, int]]) -> None:
         """Leave out what was read of an input of which the table has rows already."""
@@ -263,7 +287,7 @@ class LakeTable:
         """Make the last commit visible to readers."""
         self._move()
         if self.target is not None:
-            self.target.bring_to(self.ledger, self._commit)
+            self.target.bring_to(self.ledger.to, self._commit)
 
     def _move(self) -> None:
         """Move the outputs of the last commit to where readers look for them."""
@@ -271,33 +295,26 @@ class LakeTable:
         staged = Path(local(ledger.job.folder(ledger.to)))
         if not is_local(ledger.to) or not staged.is_dir():
             return
-        for bundle in self._commit.state:
-            for output in ledger.outputs(bundle):
-                made = staged / output.name
-                if made.exists():
-                    final = Path(local(ledger.to)) / output.name
-                    final.parent.mkdir(parents=True, exist_ok=True)
-                    made.replace(final)
+        for file in chain.from_iterable(self._bundles.values()):
+            made = staged / file["file"]
+            if made.exists():
+                final = Path(local(ledger.to)) / file["file"]
+                final.parent.mkdir(parents=True, exist_ok=True)
+                made.replace(final)
 
-    def write_manifest(self, state: Iterable[str]) -> None:
-        """Write the inputs and files of the table."""
-        manifest = ExportManifest()
-        for bundle in state:
-            outputs = self.ledger.outputs(bundle)
-            manifest.add_outputs(outputs)
-            names = [output.name for output in outputs]
-            for result in self.ledger.results(bundle).values():
-                manifest.add_input(result["input"], result["rows"], result["offsets"], names)
-        manifest.write(self.ledger.to)
+    def write_manifest(self) -> None:
+        """Show readers the inputs and files of the table."""
+        files = chain.from_iterable(self._bundles.values())
+        commits.publish(self.ledger.to, self._commit, files)
 
-    def _sweep(self, state: set[str]) -> None:
-        """Delete results outside the state, and files that no result of it names."""
+    def _sweep(self) -> None:
+        """Delete results outside the state, and files that no bundle of it has."""
         ledger = self.ledger
-        for name in names_in(ledger.done_folder) - state:
+        commits.sweep(ledger.to, self._commit)
+        for name in names_in(ledger.done_folder) - self._bundles.keys():
             remove(f"{ledger.done_folder}/{name}")
-        known = {
-            output.name.rpartition("/")[2] for bundle in state for output in ledger.outputs(bundle)
-        }
+        files = chain.from_iterable(self._bundles.values())
+        known = {file["file"].rpartition("/")[2] for file in files}
         staged = ledger.job.folder(ledger.to)
         if staged != ledger.to:
             shutil.rmtree(local(staged), ignore_errors=True)

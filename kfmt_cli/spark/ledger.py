@@ -1,13 +1,17 @@
 """A job's directory: its plan and its results.
 
-`_kfmt/job.json` describes the job, `_kfmt/plan.jsonl` how each input is split. `_kfmt/done` has a
-file per task, with the results of its pieces. A piece with a stored result is not processed again,
-so an interrupted job continues; inputs that have changed are reprocessed.
+`_kfmt/job.json` describes the job, `_kfmt/plan.json` how inputs are split. `_kfmt/done` has a file
+per task, with the results of its pieces. A piece with a stored result is not processed again, so an
+interrupted job continues; inputs that have changed are reprocessed.
+
+An unchanged input keeps its splits. Only those of an input in several parts are stored, in files of
+`_kfmt/plan`: what was whole stays so, as parts do not become smaller from run to run.
 
 An export is a table with a history (`spark/lake_table.py`): commits say which of these files it
 consists of. What a commit names is changed by the next commit alone.
 
-Results are read on demand: for each piece, the driver keeps only the place of its result.
+Results are read on demand (`spark/results.py`): for each piece, the driver keeps only the place of
+its result.
 """
 
 from __future__ import annotations
@@ -15,22 +19,22 @@ from __future__ import annotations
 import json
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
-from itertools import groupby
 from typing import Any
 
 from kfmt_cli.arrow.lake import Output
-from kfmt_cli.arrow.output import appearing, get_json, names_in, put_json, read_whole, remove
+from kfmt_cli.arrow.output import get_json, names_in, put_json, remove
 from kfmt_cli.errors import UsageError
 from kfmt_cli.sharing.piece import Piece, cuts_of, name_of
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request, share_of
 from kfmt_cli.spark.job import Job, Result, about
+from kfmt_cli.spark.parts import Part, appended, sweep, values_in
+from kfmt_cli.spark.results import ResultFiles
 
-VERSION = 7
-HELD = 32 << 20  # bytes of results kept in memory
+VERSION = 8
 OPEN = -1
 
 
@@ -60,18 +64,23 @@ class Ledger:
     """Nothing is written or deleted."""
     stale: dict[str, list[str]] = field(default_factory=dict)
     """By file of the state: its results whose input has changed, is gone, or is not asked for."""
+    lost: set[str] = field(default_factory=set)
+    """The files of the state that are missing or incomplete."""
     _is_new: bool = True
     """The directory is not yet this job's."""
     _request: Request = field(default_factory=Request)
+    _share: int = 0
+    """Bytes per part."""
+    _parts: tuple[Part, ...] = ()
+    """The files of the plan."""
     _files: list[str] = field(default_factory=list)
     """The files with results."""
     _file: array[int] = field(default_factory=lambda: array("i"))
     """For each piece, the index of the file with its result, or `OPEN`."""
-    _held: dict[str, bytes] = field(default_factory=dict)
-    """Files of results already read, by name."""
-    _n_held: int = 0
-    _last: tuple[str, dict[str, Result]] = ("", {})
-    """The file read last, parsed."""
+    _results: ResultFiles = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._results = ResultFiles(self.done_folder)
 
     @property
     def done_folder(self) -> str:
@@ -80,7 +89,7 @@ class Ledger:
 
     @property
     def _plan(self) -> str:
-        return f"{self.to}/_kfmt/plan.jsonl"
+        return f"{self.to}/_kfmt/plan"
 
     @property
     def _claim(self) -> str:
@@ -100,39 +109,45 @@ class Ledger:
         self._is_new = known is None
 
     def plan(self, request: Request, files: Pieces) -> None:
-        """Split the inputs; unchanged inputs keep their previous splits."""
+        """Split the inputs; unchanged inputs keep their previous splits. Raises InputError."""
         self._request = request
-        target = share_of(request, files)
-        known = dict(self._known_cuts())
+        before = get_json(f"{self._plan}.json") or {"share": 0, "parts": []}
+        self._share = before["share"]
+        self._parts = tuple(Part(**part) for part in before["parts"])
+        share = min(request.max_split, max(share_of(request, files), self._share))
+        known = dict(values_in(self._plan, self._parts))
+        changes: dict[str, list[int] | None] = {}
 
         def cuts(file: Piece) -> Sequence[int]:
-            size, modified, *before = known.get(file.path, (OPEN, OPEN))
-            is_same = (size, modified) == (file.size, file.modified)
-            return before if is_same else cuts_of(file, target)
+            size, modified, *cuts_before = known.pop(file.path, None) or (OPEN, OPEN)
+            if (size, modified) == (file.size, file.modified):
+                return cuts_before
+            made = cuts_of(file, share)
+            if len(made) > 2:
+                changes[file.path] = [file.size, file.modified, *made]
+            elif size != OPEN:
+                changes[file.path] = None
+            return made
 
         self.pieces = files.parted(cuts)
-        self._write()
+        changes |= {path: None for path, value in known.items() if value is not None}
+        self._write(share, changes)
         self._find_results()
 
-    def _known_cuts(self) -> Iterator[tuple[str, list[int]]]:
-        """For each input planned before: size, modification time and split positions."""
-        for line in (read_whole(self._plan) or b"").splitlines():
-            path, *cuts = json.loads(line)
-            yield path, cuts
-
-    def _write(self) -> None:
-        """Claim the directory, and write the plan."""
+    def _write(self, share: int, changes: Mapping[str, list[int] | None]) -> None:
+        """Claim the directory, and write what has changed in the plan."""
+        is_same, self._share = share == self._share, share
         if self.is_dry:
             return
         if self._is_new:
             put_json(self._claim, self._mine)
             self._is_new = False
-        with appearing(self._plan) as out:
-            for path, pieces in groupby(self.pieces, key=lambda piece: piece.path):
-                parts = list(pieces)
-                cuts = [parts[0].start, *(part.end for part in parts)]
-                line = json.dumps([path, parts[0].size, parts[0].modified, *cuts])
-                out.write(f"{line}\n".encode())
+        before = self._parts
+        self._parts = appended(self._plan, before, self.run, changes.items())
+        if self._parts != before or not is_same:
+            parts = [asdict(part) for part in self._parts]
+            put_json(f"{self._plan}.json", {"share": share, "parts": parts})
+            sweep(self._plan, self._parts)
 
     def _find_results(self) -> None:
         """Find the stored results.
@@ -144,10 +159,14 @@ class Ledger:
         self._file, self._files = array("i", [OPEN]) * len(self.pieces), []
         self.stale = defaultdict(list)
         names = {name for name in names_in(self.done_folder) if name.endswith(".json")}
+        self.lost = set(self.state - names)
+        self._results.fetch(names)
         pieces = enumerate(self.pieces) if names else ()
         numbers = {name_of(piece.path, piece.start): i for i, piece in pieces}
         for name in (*sorted(names & self.state), *sorted(names - self.state)):
             results = self.results(name)
+            if not results and name in self.state:
+                self.lost.add(name)
             places = [numbers.get(of, OPEN) for of in results]
             fits = [
                 i != OPEN
@@ -167,18 +186,7 @@ class Ledger:
 
     def results(self, name: str) -> dict[str, Result]:
         """The results in a file, none if it is missing or incomplete; raises InputError."""
-        if self._last[0] != name:
-            if name not in self._held:
-                data = read_whole(f"{self.done_folder}/{name}") or b"{}"
-                while self._held and self._n_held + len(data) > HELD:
-                    self._n_held -= len(self._held.pop(next(iter(self._held))))
-                self._held[name] = data
-                self._n_held += len(data)
-            try:
-                self._last = name, json.loads(self._held[name])
-            except ValueError:
-                self._last = name, {}
-        return self._last[1]
+        return self._results.results(name)
 
     def outputs(self, name: str) -> list[Output]:
         """The files that were written with the results in a file."""
@@ -193,8 +201,7 @@ class Ledger:
             for output in result.get("outputs", ()):
                 remove(f"{self.job.folder(self.to)}/{output}")
                 remove(f"{self.to}/{output}")
-        self._n_held -= len(self._held.pop(name, b""))
-        self._last = "", {}
+        self._results.forget(name)
         remove(f"{self.done_folder}/{name}")
 
     def uncut(self, paths: set[str]) -> None:
@@ -203,7 +210,11 @@ class Ledger:
         self.pieces = kept.parted(
             lambda piece: (0, piece.size) if piece.path in paths else (piece.start, piece.end)
         )
-        self._write()
+        uncut = self.pieces.those(lambda piece: piece.path in paths)
+        self._write(
+            self._share,
+            {piece.path: [piece.size, piece.modified, 0, piece.size] for piece in uncut},
+        )
         self._find_results()
 
     def open_pieces(self) -> array[int]:
@@ -212,7 +223,7 @@ class Ledger:
 
     def take(self, numbers: array[int], shares: Iterable[Sequence[Piece]]) -> None:
         """Note processed pieces. numbers: their indexes. shares: the pieces by task."""
-        there, at = names_in(self.done_folder), 0
+        there, at, before = names_in(self.done_folder), 0, len(self._files)
         for share in shares:
             name = file_of(share, self.run)
             if name in there:
@@ -220,6 +231,7 @@ class Ledger:
                     self._file[i] = len(self._files)
                 self._files.append(name)
             at += len(share)
+        self._results.fetch(self._files[before:])
 
     def files(self) -> list[str]:
         """The files with results of this run's pieces, in the order of the pieces."""

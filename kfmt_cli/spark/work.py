@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -111,7 +111,8 @@ def _run(
     """Run one task per share."""
     done = ledger.done_folder
     to = ledger.job.folder(ledger.to)
-    do = carried(home_for(spark), partial(_do, ledger.job, request, to, done, ledger.run))
+    common = replace(request, in_folders={})
+    do = carried(home_for(spark), partial(_do, ledger.job, common, to, done, ledger.run))
     total, n_tasks = sum(share.n_bytes for share in shares), len(shares)
     told = 0
 
@@ -121,8 +122,7 @@ def _run(
         advance(n - told)
         told = n
 
-    # As bytes: a worker imports kfmt before it unpickles them.
-    pickled = [pickle.dumps(share) for share in shares]
+    pickled = [share_for_task(request, share) for share in shares]
     words = f"kfmt {ledger.job.name}: {grouped(total)} bytes into {ledger.to}"
     slow = sum(in_tasks(spark, do, pickled, words, reached))
     if slow:
@@ -133,10 +133,18 @@ def _run(
         )
 
 
+def share_for_task(request: Request, pieces: Pieces) -> bytes:
+    """A task's own share: its pieces, and the selections in their directories. As bytes: a worker
+    imports kfmt before it unpickles them."""
+    folders = request.in_folders.keys() & {piece.folder for piece in pieces}
+    return pickle.dumps((pieces, {folder: request.in_folders[folder] for folder in folders}))
+
+
 def _do(job: Job, request: Request, to: str, done: str, run: int, share: bytes) -> bool:
     """The work of a task; whether it ran interpreted modules. to: the directory for outputs, done:
-    for the results. run: the number of the run. share: its pieces, pickled."""
-    pieces: Pieces = pickle.loads(share)  # noqa: S301 (the driver's own)
+    for the results. run: the number of the run. share: see `share_for_task`."""
+    pieces, known = pickle.loads(share)  # noqa: S301 (the driver's own)
+    request = replace(request, in_folders=known)
     with telling(pieces[0]), at_hand(request, pieces):
         results = job.work(request, pieces, to)
     kept = {

@@ -3,7 +3,7 @@
 The library trusts its input: a value nested in itself ends the process, and five bytes can declare
 items without end; a few records that name each other twice are made of 2^40 empty values. Values of
 a schema that allows any of these are therefore walked first, as the Avro specification defines
-them, and refused beyond the limits.
+them, and refused beyond the budget.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from typing import Any
 
 from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.errors import UsageError
+from kfmt_cli.topics.budget import FREE_VALUES, MOST_NAMES, Budget
 
-MOST_DEPTH = 100
-FREE_ITEMS = 1 << 16  # items that take no bytes; any other takes at least one
-STEPS = 8  # values for each item, as records and unions are values, too
+MOST_DECIMAL = 1 << 12  # bytes: the time to make one grows with their square
 _FIXED = {"null": 0, "boolean": 1, "float": 4, "double": 8}
-_VARINTS = frozenset({"int", "long", "enum"})
+_VARINTS = frozenset({"int", "long"})
 _SIZED = frozenset({"bytes", "string"})
 _RECORDS = frozenset({"record", "error", "request"})
 
@@ -51,13 +50,15 @@ def reader_of(name: str, text: str, references: Sequence[str] = ()) -> Callable[
         for reference in references:
             fastavro.parse_schema(json.loads(reference), named_schemas=names)
         parsed = fastavro.parse_schema(json.loads(text), named_schemas=names)
-        is_large = _n_values(parsed, names, {}) > FREE_ITEMS
+        n_values, n_text = _n_values(parsed, names, {}), len(text) + sum(map(len, references))
+        is_large = n_values > FREE_VALUES or n_values * n_text > MOST_NAMES
     except Exception as error:  # the library may raise anything
         raise UsageError(f"{name}: not an Avro schema: {_words(error)}") from error
 
     def read(data: bytes) -> Any:
+        budget = Budget(data)
         if is_large:
-            _AvroBounds(names, data).check(parsed)
+            _AvroBounds(names, data, budget).check(parsed)
         stream = BytesIO(data)
         try:
             value = fastavro.schemaless_reader(stream, parsed, None)
@@ -77,8 +78,11 @@ def _words(error: Exception) -> str:
 
 
 def _n_values(schema: Any, names: dict[str, Any], known: dict[str, float]) -> float:
-    """The most values that a value of a schema is made of; infinite with arrays, maps, and records
-    in themselves. known: the numbers of named schemas, infinite while one is counted."""
+    """The most values that a value of a schema is made of; infinite with arrays, maps, decimals,
+    and records in themselves.
+
+    known: the numbers of named schemas, infinite while one is counted.
+    """
     if isinstance(schema, list):
         return 1 + max((_n_values(branch, names, known) for branch in schema), default=0)
     if isinstance(schema, str):
@@ -87,7 +91,7 @@ def _n_values(schema: Any, names: dict[str, Any], known: dict[str, float]) -> fl
             known[schema] = _n_values(names[schema], names, known)
         return known.get(schema, 1)
     kind = schema["type"]
-    if kind in ("array", "map"):
+    if kind in ("array", "map") or _is_decimal(schema):
         return inf
     if kind not in _RECORDS:
         return 1 if isinstance(kind, str) else _n_values(kind, names, known)
@@ -97,26 +101,26 @@ def _n_values(schema: Any, names: dict[str, Any], known: dict[str, float]) -> fl
     return known[name]
 
 
+def _is_decimal(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("logicalType") == "decimal"
+
+
 class _AvroBounds:
     """Walks a value to check its bounds. names: the named schemas."""
 
-    def __init__(self, names: dict[str, Any], data: bytes) -> None:
+    def __init__(self, names: dict[str, Any], data: bytes, budget: Budget) -> None:
         self._names = names
         self._data = data
         self._at = 0
-        self._items = len(data) + FREE_ITEMS
-        self._steps = STEPS * self._items
+        self._budget = budget
 
     def check(self, schema: Any) -> None:
         """Raise ValueError for a value that is truncated or beyond the limits."""
         self._value(schema, 0)
 
     def _value(self, schema: Any, depth: int) -> None:
-        if depth > MOST_DEPTH:
-            raise ValueError(f"is nested more than {MOST_DEPTH} levels deep")
-        self._steps -= 1
-        if self._steps < 0:
-            raise ValueError("is made of more values than its bytes can hold")
+        self._budget.check_depth(depth)
+        self._budget.spend()
         if isinstance(schema, list):
             branch = self._long()
             if not 0 <= branch < len(schema):
@@ -128,12 +132,17 @@ class _AvroBounds:
             self._skip(_FIXED[kind])
         elif kind in _VARINTS:
             self._long()
-        elif kind in _SIZED:
-            self._skip(self._long())
-        elif kind == "fixed":
-            self._skip(schema["size"])
+        elif kind == "enum":
+            symbols, number = schema["symbols"], self._long()
+            self._budget.repeat(symbols[number] if 0 <= number < len(symbols) else "")
+        elif kind in _SIZED or kind == "fixed":
+            size = schema["size"] if kind == "fixed" else self._long()
+            if size > MOST_DECIMAL and _is_decimal(schema):
+                raise ValueError(f"has a decimal of {size} bytes, more than {MOST_DECIMAL}")
+            self._skip(size)
         elif kind in _RECORDS:
             for field in schema["fields"]:
+                self._budget.repeat(field["name"])
                 self._value(field["type"], depth + 1)
         elif kind in ("array", "map"):
             self._blocks(schema, kind == "map", depth)
@@ -147,9 +156,7 @@ class _AvroBounds:
             if count < 0:
                 self._long()
                 count = -count
-            self._items -= count
-            if self._items < 0:
-                raise ValueError(f"declares {count} items, more than its bytes can hold")
+            self._budget.check(count)
             for _ in range(count):
                 if is_map:
                     self._skip(self._long())

@@ -19,11 +19,13 @@ from typing import Any
 
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.lazy import load
+from kfmt_cli.topics.budget import FREE_VALUES, Budget
 from kfmt_cli.topics.decoder import Decoded, Decoder
 
 Read = Callable[[bytes], Any]
 MOST_DEPTH = 200
-_NESTING = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)  # strings may contain brackets
+# Strings may contain brackets and commas.
+_MARKS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{},]', re.DOTALL)
 
 
 Version = tuple[str, int]  # a subject and its version
@@ -103,9 +105,9 @@ def _uuid(data: bytes) -> str:
 
 
 def read_json(data: bytes) -> Any:
-    """A JSON value; raises ValueError, also if it is nested too deeply."""
-    if data.count(b"[") + data.count(b"{") > MOST_DEPTH and _depth(data) > MOST_DEPTH:
-        raise ValueError(f"it is nested more than {MOST_DEPTH} levels deep")
+    """A JSON value; raises ValueError, also if it is beyond the budget."""
+    if len(data) > FREE_VALUES or data.count(b"[") + data.count(b"{") > MOST_DEPTH:
+        _check_shape(data)
     return json.loads(data.decode(), parse_constant=_no_constant, parse_float=_float)
 
 
@@ -131,16 +133,24 @@ def _float(text: str) -> float:
     return number
 
 
-def _depth(data: bytes) -> int:
-    """The nesting depth of arrays and objects."""
-    depth = deepest = 0
-    for found in _NESTING.finditer(data):
-        if found[0] in b"[{":
+def _check_shape(data: bytes) -> None:
+    """Raise ValueError for JSON that is too large, or nested too deeply."""
+    budget = Budget(data)
+    opened = data.count(b"[") + data.count(b"{")
+    if opened <= MOST_DEPTH and opened + data.count(b",") <= FREE_VALUES:
+        return
+    depth = 0
+    for found in _MARKS.finditer(data):
+        mark = found[0]
+        if mark in b"[{":
+            budget.spend()
             depth += 1
-            deepest = max(deepest, depth)
-        elif found[0] in b"]}":
+            if depth > MOST_DEPTH:
+                raise ValueError(f"it is nested more than {MOST_DEPTH} levels deep")
+        elif mark == b",":
+            budget.spend()
+        elif mark in b"]}":
             depth -= 1
-    return deepest
 
 
 def _no_constant(word: str) -> Any:

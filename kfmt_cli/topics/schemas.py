@@ -13,10 +13,12 @@ from typing import Any
 from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.errors import UsageError
 from kfmt_cli.topics.avro import avro_reader, reader_of
+from kfmt_cli.topics.budget import FREE_VALUES, MOST_DEPTH, MOST_NAMES, Budget
 from kfmt_cli.topics.payloads import Read, Registered, Schema, SchemaRegistry, Version, read_json
 
 FRAME = 5
 AVRO, PROTOBUF, JSON = ".avsc", ".desc", ".json"
+_ANY = "google.protobuf.Any"
 _EXTRA = "pip install 'kfmt-cli[schema]'"
 
 
@@ -38,7 +40,10 @@ def protobuf(schema: Schema) -> Read:
         found = make(message)
     except KeyError:
         raise UsageError(f"{schema.file}: no message named {message}") from None
-    return lambda data: _message(found, data)
+    except ValueError as error:
+        raise UsageError(f"{schema.file}: {error}") from None
+    size = schema.file.stat().st_size
+    return lambda data: _message(found, data, size)
 
 
 def confluent(schema: Schema) -> Read:
@@ -152,7 +157,11 @@ def _pool(path: Path) -> Any:
         raise UsageError(f"{path}: its descriptors cannot be built: {error}") from error
 
     def make(name: str) -> Any:
-        return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
+        found = pool.FindMessageTypeByName(name)
+        try:
+            return message_factory.GetMessageClass(found)
+        except RecursionError:
+            raise ValueError(f"the messages that {name} leads to are too many in a row") from None
 
     return make
 
@@ -163,18 +172,20 @@ def _indexed(path: Path) -> Read:
     files = _files(path).file
     if not files:
         raise UsageError(f"{path}: has no descriptors")
-    file = files[-1]
+    file, size = files[-1], path.stat().st_size
 
     def read(data: bytes) -> Any:
         indexes, at = _indexes(data)
         types, name = file.message_type, file.package
         try:
             for index in indexes:
+                if index < 0:
+                    raise IndexError
                 name = f"{name}.{types[index].name}".lstrip(".")
                 types = types[index].nested_type
         except IndexError:
             raise ValueError(f"no message {indexes} in {path}") from None
-        return _message(make(name), data[at:])
+        return _message(make(name), data[at:], size)
 
     return read
 
@@ -182,6 +193,8 @@ def _indexed(path: Path) -> Read:
 def _indexes(data: bytes) -> tuple[list[int], int]:
     try:
         count, at = decode(data, 0, len(data), 32)
+        if not 0 <= unzigzag(count) <= MOST_DEPTH:
+            raise ValueError(f"a message cannot have {unzigzag(count)} indexes")
         found = []
         for _ in range(unzigzag(count)):
             raw, at = decode(data, at, len(data), 32)
@@ -191,10 +204,41 @@ def _indexes(data: bytes) -> tuple[list[int], int]:
     return found or [0], at
 
 
-def _message(made: Any, data: bytes) -> Any:
+def _message(made: Any, data: bytes, size: int) -> Any:
+    """A message as a dict; raises ValueError. size: of its descriptors in bytes."""
     from google.protobuf.json_format import MessageToDict
 
+    budget = Budget(data)
     try:
-        return MessageToDict(made.FromString(data), preserving_proto_field_name=True)
+        message = made.FromString(data)
+        if len(data) > FREE_VALUES or len(data) * size > MOST_NAMES:
+            _spend(budget, message, 0)
+        return MessageToDict(message, preserving_proto_field_name=True)
     except Exception as error:  # the library may raise anything
         raise ValueError(str(error)) from error
+
+
+def _spend(budget: Budget, message: Any, depth: int) -> None:
+    """Count a message and what it contains, which takes far less memory before it is a dict; raises
+    ValueError."""
+    budget.check_depth(depth)
+    if message.DESCRIPTOR.full_name == _ANY:
+        budget.spend(len(message.value))  # the message in it may be made of as many values
+    for field, value in message.ListFields():
+        budget.repeat(field.full_name if field.is_extension else field.name)
+        is_repeated = isinstance(field.default_value, list)
+        count = len(value) if is_repeated else 1
+        budget.spend(count)
+        is_map = is_repeated and hasattr(value, "items")
+        of = field.message_type.fields_by_name["value"] if is_map else field
+        if of.message_type is not None:
+            for item in value.values() if is_map else value if is_repeated else (value,):
+                _spend(budget, item, depth + 1)
+        elif of.enum_type is not None:
+            budget.repeat(_longest_symbol(of.enum_type), count)
+
+
+@cache
+def _longest_symbol(enum: Any) -> str:
+    found: str = max(enum.values_by_name, key=len)
+    return found

@@ -12,6 +12,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
@@ -83,7 +84,9 @@ class Staging:
             parent = self.destination  # so that renames stay within one file system
         with writing(self.destination):
             parent.mkdir(parents=True, exist_ok=True)
-            self.left_over = take_away(parent)
+            # A killed run that made DST has left something beside it.
+            parents = {parent, self.destination.absolute().parent}
+            self.left_over = [path for each in sorted(parents) for path in take_away(each)]
             self._claim: Claim = claim_folder(parent)
             self.folder = self._claim.inside
         self._whole = parent != self.destination
@@ -116,6 +119,11 @@ class Staging:
             for file in list((self.folder / folder).iterdir()):
                 file.rename(self.folder / file.name)
             (self.folder / folder).rmdir()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been written."""
+        return not any(self.folder.iterdir())
 
     def refuse(self) -> None:
         """Make `commit` publish nothing."""
@@ -188,8 +196,9 @@ def replace_keeping_old(path: Path, data: bytes) -> Path | None:
             kept = None
             if path.exists():
                 shutil.copymode(path, claim.path)
-                kept = _free_name(path)
-                os.link(path, kept)
+                kept = _kept(path)
+                if not kept.exists():
+                    os.link(path, kept)
             else:
                 claim.path.chmod(0o666 & ~_umask())
             claim.path.replace(path)
@@ -212,10 +221,18 @@ def set_aside(path: Path) -> Path | None:
 
 def _free_name(path: Path) -> Path:
     """An unused name that brokers ignore."""
-    number = 1
-    while (name := path.with_name(f"{path.name}.old{number if number > 1 else ''}")).exists():
-        number += 1
-    return name
+    return next(name for name in _names_of_old(path) if not name.exists())
+
+
+def _kept(path: Path) -> Path:
+    """The same, or the name under which a killed run already kept the file."""
+    names = _names_of_old(path)
+    return next(name for name in names if not name.exists() or name.samefile(path))
+
+
+def _names_of_old(path: Path) -> Iterator[Path]:
+    for number in count(1):
+        yield path.with_name(f"{path.name}.old{number if number > 1 else ''}")
 
 
 def _umask() -> int:
@@ -284,15 +301,19 @@ def need_new(source: str, destination: str) -> None:
 
 
 def carry(staging: Staging, file: Input, name: str) -> None:
-    """Copy a file with its times and permissions; raises InputError. name: its path under DST."""
+    """Copy a file with its times and permissions, or nothing of it if it cannot be read; raises
+    InputError. name: its path under DST."""
     out = staging.file(name)
     try:
         with file_at(file.path) as source:
             while data := source.read(1 << 20):
                 out.write(data)
         out.close()
-    except PermissionError as error:
-        raise InputError(f"{file.name}: {error.strerror}") from error
+        shutil.copystat(file.path, staging.folder / name)
+    except (InputError, OSError) as error:  # not of the output
+        (staging.folder / name).unlink()
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{file.name}: cannot be read: {error.strerror}") from error
     finally:
         out.abandon()
-    shutil.copystat(file.path, staging.folder / name)

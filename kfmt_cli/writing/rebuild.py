@@ -20,8 +20,7 @@ from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.registry import log_checks
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, read_rows
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.tree import Folder, classify
+from kfmt_cli.disk.tree import Folder, classify, listing
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding, Severity, in_order
 from kfmt_cli.findings.writing import PRODUCERS_UNKNOWN
@@ -122,7 +121,7 @@ class _Exact:
             given.add(snapshot.name)
         below = logs[0].name.removesuffix(first.name).rstrip("/") or "."
         if how.as_started:
-            given.update(path.name for path in first.parent.iterdir() if path.is_file())
+            given.update(listing(str(first.parent)).readable)
         folder = Folder(str(first.parent), below, (), tuple(sorted(given)))
         try:
             self._left, self._snapshots = recovered(folder, how.interval, how.expired_before)
@@ -158,11 +157,9 @@ def _producers_at(log: Input) -> Producers:
 
 
 def _begins_partition(log: Input) -> bool:
-    """Whether the directory of a log has no earlier segment."""
-    others = (
-        classify(str(path), path.name) for path in Path(log.path).parent.glob(f"*{LOG.suffix}")
-    )
-    return all((other.base_offset or 0) >= (log.base_offset or 0) for other in others)
+    """Whether the directory of a log has no earlier segment; raises InputError."""
+    first = next(iter(listing(str(Path(log.path).parent)).logs), log)
+    return (first.base_offset or 0) >= (log.base_offset or 0)
 
 
 def _rebuild(

@@ -359,4 +359,9 @@ def test_times_that_no_calendar_has_are_null_beside_their_number(tmp_path: Path)
     (file,) = run(tmp_path / "in", tmp_path / "out")
     table = pq.ParquetFile(file).read(["timestamp", "timestamp_ms"])
     assert table["timestamp_ms"].to_pylist() == numbers
-    assert [time is None for time in table["timestamp"].to_pylist()] == [True, True, True, False]
+    is_null = [True, True, True, False]
+    assert [time is None for time in table["timestamp"].to_pylist()] == is_null
+    for schema in ("kafka", "kafka-headers"):
+        (file,) = run(tmp_path / "in", tmp_path / schema, "--schema", schema)
+        times = pq.ParquetFile(file).read(["timestamp"])["timestamp"].to_pylist()
+        assert [time is None for time in times] == is_null

@@ -426,3 +426,19 @@ def test_a_command_that_is_not_there_gets_a_suggestion() -> None:
     assert "Start here:" in alone.out
     lines = alone.out.splitlines()[1:]
     assert not [line for line in lines if line.endswith(("...", "…"))]
+
+
+def test_names_of_findings_in_any_case_and_the_nearest() -> None:
+    damaged = ROOT / "damaged_segments/flipped-bit-0"
+    done = kfmt("check", "--only", "CRC-Mismatch", damaged, "--json")
+    assert set(done.codes) == {"crc-mismatch"}
+    for option in ("--only", "--ignore"):
+        done = kfmt("check", option, "crc-mismach", damaged)
+        assert (done.code, "did you mean crc-mismatch" in done.err) == (2, True)
+    assert kfmt("explain", "CRC-Mismatch").out == kfmt("explain", "crc-mismatch").out
+
+
+@pytest.mark.parametrize("command", ["check", "dump", "cat", "salvage", "export", "stat"])
+def test_options_that_few_need_are_last(command: str) -> None:
+    options = re.findall(r"^  (--[\w-]+)", kfmt(command, "--help").out, re.MULTILINE)
+    assert options[-2:] == ["--rsm-private-key", "--max-decompressed"]

@@ -82,3 +82,11 @@ def test_a_scratch_folder_of_a_session_is_removed_too(temporary: Path) -> None:
     with scratch_folder("spark-") as scratch:
         wait_for(lambda: list(temporary.iterdir()) == [scratch.parent])
     assert list(temporary.iterdir()) == []
+
+
+def test_a_scratch_folder_of_a_run_killed_before_it_locked_it_is_removed(temporary: Path) -> None:
+    (temporary / "kfmt-abcd1234.new").mkdir()
+    time.sleep(NEW)
+    with scratch_folder("") as scratch:
+        assert list(temporary.iterdir()) == [scratch.parent]
+        assert not scratch.parent.suffix

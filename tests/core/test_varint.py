@@ -95,3 +95,11 @@ def test_the_steps_are_drawn() -> None:
         assert words in out
     assert "1·1011000  0·0000100" in out
     assert "D8 04   2 bytes; an int32 takes 4: 2 saved" in out
+
+
+def test_minus_one_without_zigzag_takes_ten_bytes() -> None:
+    done = kfmt("encode-varint", "--type", "unsigned_varlong", "--", "-1")
+    assert done.code == 2
+    assert "give 18446744073709551615" in done.err
+    done = kfmt("encode-varint", "--type", "unsigned_varlong", "18446744073709551615", "--json")
+    assert done.rows[0]["hex"] == "ffffffffffffffffff01"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import shutil
 import tarfile
@@ -232,3 +233,34 @@ def test_a_directory_of_packed_logs_is_read_by_every_command(suffix: str, tmp_pa
     cut = ran("check", "logs", cwd=tmp_path)
     assert cut.code == 3
     assert "kfmt: " in cut.err
+
+
+@pytest.mark.parametrize("command", ["check", "index-check", "report"])
+def test_a_packed_log_without_indexes_lacks_those_next_to_it(command: str, tmp_path: Path) -> None:
+    folder = tmp_path / "logs/orders-0"
+    folder.mkdir(parents=True)
+    log = BROKER / "orders-0" / f"{0:020}.log"
+    (folder / f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
+    options = ["--to", "r.html", "--data", "r.json"] if command == "report" else ["--json"]
+    done = ran(command, "logs", *options, cwd=tmp_path)
+    assert done.code == 1, done.err
+    rows = json.loads((tmp_path / "r.json").read_text()) if command == "report" else done.rows
+    missing = {row["file"] for row in rows if row.get("code", "").endswith("index-missing")}
+    assert missing == {f"logs/orders-0/{0:020}.{end}" for end in ("index", "timeindex")}
+
+
+def test_a_packed_log_is_found_in_whichever_directory(tmp_path: Path) -> None:
+    for i in range(8):
+        shutil.copytree(BROKER / "orders-0", tmp_path / f"logs/t{i}-0")
+    for i in range(8):
+        folder = tmp_path / f"logs/t{i}-0"
+        log = min(folder.glob("*.log"))
+        packed = folder / f"{log.name}.gz"
+        packed.write_bytes(gzip.compress(log.read_bytes()))
+        log.unlink()
+        for command, all_of_them in (("index-check", "112 indexes"), ("verify-crc", "56 segments")):
+            done = ran(command, "logs", cwd=tmp_path)
+            assert done.code == 0, done.out
+            assert f"{all_of_them}, " in done.out
+        packed.rename(log)
+        log.write_bytes(gzip.decompress(log.read_bytes()))

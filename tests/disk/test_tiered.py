@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 
 from kfmt_cli.core.elsewhere import OPENERS
 from kfmt_cli.core.source import file_at
-from kfmt_cli.disk.made import has_manifests, made_of
+from kfmt_cli.disk.targets import target_of
 from kfmt_cli.disk.tiered import Bucket
 from kfmt_cli.disk.tiered_keys import PrivateKey
+from kfmt_cli.disk.tree import listing, walk
 from kfmt_cli.errors import InputError
 from tests.support.samples import Done, kfmt
 from tools.kafka import ROOT, SAMPLES
@@ -65,7 +66,8 @@ def test_segments_are_what_the_broker_had(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = Bucket(tmp_path, key() if name == "encrypted" else None)
-    bucket.take(KEPT / name / "tiered", "tiered")
+    for folder in walk(str(KEPT / name / "tiered"), pytest.fail):
+        bucket.take(folder)
     assert bucket.troubles == []
     monkeypatch.setitem(OPENERS, str(tmp_path), bucket.opened)
     files = [path for path in tmp_path.rglob("0*") if path.is_file()]
@@ -243,7 +245,7 @@ def test_no_manifest_breaks_it(tmp_path_factory: Any, data: st.DataObject) -> No
         at = at[name]
     path.write_text(json.dumps(manifest))
     bucket = Bucket(top / "to")
-    bucket.take(top / "b", "b")
+    bucket.take(listing(str(top / "b")))
     logs = list((top / "to").rglob("*.log"))
     assert len(logs) + len(bucket.troubles) >= 2
     for log in logs:
@@ -275,7 +277,7 @@ def test_a_chunk_that_is_damaged_is_named_with_its_byte(buckets: Path) -> None:
 
 
 def test_nothing_is_put_together_before_it_is_read(buckets: Path) -> None:
-    top = made_of(str(buckets / "zstd/tiered"))
+    top = target_of(str(buckets / "zstd/tiered")).path
     try:
         for log in Path(top).rglob("*.log"):
             assert log.stat().st_size > 10_000
@@ -285,10 +287,37 @@ def test_nothing_is_put_together_before_it_is_read(buckets: Path) -> None:
 
 
 def test_other_directories_are_not_taken_for_buckets(tmp_path: Path) -> None:
-    assert not has_manifests(BROKER)
-    assert not has_manifests(tmp_path)
-    assert has_manifests(KEPT)
-    assert kfmt("check", BROKER).code == 0
+    for path in (BROKER, tmp_path):
+        assert target_of(str(path)).path == str(path)
+    assert target_of(str(KEPT)).path != str(KEPT)
+
+
+@pytest.mark.parametrize("n", [1, 40])
+def test_a_bucket_next_to_directories_of_a_broker(n: int, buckets: Path) -> None:
+    """However many directories there are, and whichever is listed first."""
+    mixed = buckets / "mixed"
+    for i in range(n):
+        shutil.copytree(BROKER / "orders-0", mixed / f"t{i}-0")
+    stored = ran("verify-crc", "plain", "--json", cwd=buckets).of("file")
+    local = kfmt("verify-crc", BROKER / "orders-0", "--json").of("file")
+    for file in (buckets / "plain").rglob("*"):
+        if file.is_file():
+            to = mixed / "bucket" / file.relative_to(buckets / "plain")
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, to)
+    for name, option in (("check", "--json"), ("dump", "--json"), ("stat", "--json")):
+        done = ran(name, "mixed", option, cwd=buckets)
+        assert done.code == 0, done.err
+    done = ran("verify-crc", "mixed", "--json", cwd=buckets)
+    rows = done.of("file")
+    assert len(rows) == len(stored) + n * len(local)
+    records = sum(row["records"] for row in rows)
+    assert records == sum(row["records"] for row in (*stored, *local * n))
+    dataset = pytest.importorskip("pyarrow.dataset")
+    exported = ran("export", "mixed", "--to", "lake", "--tables", "batches", cwd=buckets)
+    assert exported.code == 0, exported.err
+    counts = dataset.dataset(buckets / "lake/batches").to_table(columns=["records_count"])
+    assert sum(counts["records_count"].to_pylist()) == records
 
 
 def test_kafkas_own_store_is_read_by_partitions() -> None:

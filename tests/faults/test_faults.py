@@ -8,105 +8,44 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
-import subprocess
 import sys
 import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
-from tests.support.samples import ORDERS
-from tools.kafka import ROOT, SAMPLES
-
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="needs LD_PRELOAD"),
-    pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler"),
-]
-READS = (("open", errno.EIO), ("open", errno.EMFILE), ("read", errno.EIO), ("list", errno.EACCES))
-WRITES = (
-    *(("open", errno.EACCES), ("write", errno.ENOSPC), ("sync", errno.EIO)),
-    *(("rename", errno.EIO), ("mkdir", errno.ENOSPC)),
+from tests.support.faults import (
+    NEEDED,
+    READERS,
+    Bench,
+    Fault,
+    benched,
+    chosen,
+    compiled,
 )
-READERS = {
-    "dump": "dump in --records --json",
-    "verify-crc": "verify-crc in --deep --json",
-    "check": "check in --json",
-    "index-check": "index-check in --json",
-    "stat": "stat in --json",
-    "retention": "retention in --json --now 2030-01-01",
-    "compaction": "compaction in --json --now 2030-01-01",
-    "txn": "txn in --json",
-    "find": "find in --key customer-7 --json",
-    "cat": "cat in",
-    "state": "state state --json",
-    "diff": "diff in/orders-0 in/orders-0 --json",
-}
+
+pytestmark = NEEDED
+READS = (
+    *(("open", errno.EIO), ("open", errno.EMFILE), ("open", errno.EACCES)),
+    *(("read", errno.EIO), ("list", errno.EACCES), ("list", errno.EMFILE)),
+)
+WRITES = (
+    *(("write", errno.ENOSPC), ("open", errno.EACCES), ("open", errno.EMFILE)),
+    *(("sync", errno.EIO), ("rename", errno.EIO), ("mkdir", errno.ENOSPC)),
+)
 WRITERS = {
     "salvage": "salvage in/orders-0 out/made",
     "rebuild-index": "rebuild-index in/orders-0 out/made",
     "convert-v0-to-v2": "convert-v0-to-v2 old out/made",
     "build": "build records.jsonl out/made",
-    "export": "export in --to out/made",
+    "export": "export in/orders-0 --to out/made",
+    "report": "report in/orders-0 --to out/made/page.html --data out/made/data.json",
 }
 LEFT_OVER = "kfmt-unfinished-"
-FIRST = 2  # calls that the default run lets fail
-
-
-@dataclass
-class Bench:
-    """A directory with inputs, and the library that makes calls fail."""
-
-    folder: Path
-    library: Path
-
-    def run(
-        self, command: str, kind: str = "", number: int = 0, code: int = 0, below: str = ""
-    ) -> tuple[subprocess.CompletedProcess[str], int]:
-        """A command in which the n-th call of a kind fails; and how many there were."""
-        count = self.folder / "count"
-        count.unlink(missing_ok=True)
-        fault = {
-            "LD_PRELOAD": str(self.library),
-            "FAULT_KIND": kind,
-            "FAULT_NUMBER": str(number),
-            "FAULT_ERRNO": str(code),
-            "FAULT_BELOW": str(self.folder / below),
-            "FAULT_COUNT": str(count),
-        }
-        done = subprocess.run(
-            [sys.executable, "-m", "kfmt_cli", *command.split()],
-            cwd=self.folder,
-            env={
-                **os.environ,
-                "PYTHONPATH": str(ROOT),
-                "COLUMNS": "200",
-                **(fault if kind else {}),
-            },
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        return done, count.stat().st_size if count.exists() else 0
-
-    def made(self) -> dict[str, bytes]:
-        """What is in the output directory, without leftovers, which the next run removes."""
-        files = (file for file in sorted((self.folder / "out").rglob("*")) if file.is_file())
-        return {str(file): file.read_bytes() for file in files if LEFT_OVER not in str(file)}
-
-    def emptied(self) -> None:
-        shutil.rmtree(self.folder / "out", ignore_errors=True)
-        (self.folder / "out").mkdir()
-
-
-def compiled(folder: Path) -> Path:
-    """The library."""
-    made = folder / "faults.so"
-    source = ROOT / "tests/support/faults.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", made, source, "-ldl"], check=True)
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -119,89 +58,140 @@ def bench(library: Path, tmp_path: Path) -> Bench:
     return benched(library, tmp_path)
 
 
-def benched(library: Path, tmp_path: Path) -> Bench:
-    """Inputs of all commands."""
-    shutil.copytree(ORDERS.parent, tmp_path / "in/orders-0")
-    shutil.copytree(
-        SAMPLES / "kafka-3.9.1-broker1/__consumer_offsets-1",
-        tmp_path / "state/__consumer_offsets-1",
-    )
-    shutil.copytree(SAMPLES / "kafka-2.8.2/v0-gzip-0", tmp_path / "old")
-    (tmp_path / "records.jsonl").write_bytes((SAMPLES / "hand-made.jsonl").read_bytes())
-    (tmp_path / "out").mkdir()
-    return Bench(tmp_path, library)
+def made(bench: Bench) -> dict[str, bytes]:
+    """The output without leftovers, which the next run removes."""
+    return {name: data for name, data in bench.made().items() if LEFT_OVER not in name}
 
 
-def numbers(bench: Bench, command: str, kind: str, below: str, every: bool) -> range:
-    """The calls to let fail: every one, or the first few and a later one."""
-    _, total = bench.run(command, kind, 0, 0, below)
-    bench.emptied()
-    return range(1, total + 1) if every else range(1, min(total, FIRST) + 1)
+@dataclass
+class Tried:
+    """One command with its undisturbed result."""
 
+    bench: Bench
+    name: str
 
-def read_with_faults(bench: Bench, name: str, every: bool) -> int:
-    command = READERS[name]
-    below = "state" if name == "state" else "in"
-    healthy, _ = bench.run(command)
-    tried = 0
-    for kind, code in READS if every else READS[:1]:
-        for number in numbers(bench, command, kind, below, every):
-            done, _ = bench.run(command, kind, number, code, below)
-            where = f"{name}: {kind} {number}: {done.returncode} {done.stderr}"
-            tried += 1
-            assert "Traceback" not in done.stderr, where
-            assert done.returncode in (0, 1, 3), where
-            said = os.strerror(code)
-            if done.returncode == 3:
-                assert said in done.stderr or said in done.stdout, where
-                assert f"{below}" in done.stderr, where
-            elif done.stdout != healthy.stdout:  # a broker would fail, too: a finding says so
-                assert (name, said in done.stdout) == ("check", True), where
-    return tried
+    def __post_init__(self) -> None:
+        self.is_reader = self.name in READERS
+        self.command = READERS[self.name] if self.is_reader else WRITERS[self.name]
+        self.source = next(word for word in self.command.split()[1:]).partition("/")[0]
+        self.healthy = self.bench.run(self.command)
+        self.whole = made(self.bench)
+        self.bench.emptied()
 
+    def faults(
+        self, kinds: Sequence[tuple[str, int]], below: str, *, every: bool
+    ) -> Iterator[Fault]:
+        """Each fault to try, on files below a directory: every call, or the first few."""
+        for kind, code in kinds:
+            n_calls = self.bench.calls(self.command, kind, below)
+            self.bench.emptied()
+            for number in chosen(n_calls, every=every):
+                yield Fault(kind, code, number, below)
 
-def write_with_faults(bench: Bench, name: str, every: bool) -> int:
-    command = WRITERS[name]
-    healthy, _ = bench.run(command)
-    whole = bench.made()
-    assert whole, healthy.stderr
-    bench.emptied()
-    tried = 0
-    for kind, code in WRITES if every else WRITES[1:2]:
-        for number in numbers(bench, command, kind, "out", every):
-            done, _ = bench.run(command, kind, number, code, "out")
-            where = f"{name}: {kind} {number}: {done.returncode} {done.stderr}"
-            tried += 1
-            assert "Traceback" not in done.stderr, where
-            if done.returncode == 3:
-                assert os.strerror(code) in done.stderr, where
-                assert "out" in done.stderr, where
-                if name != "export":  # which keeps the files that are complete
-                    assert not (bench.folder / "out/made").exists(), where
+    def survives(self, fault: Fault) -> None:
+        """Run the command with a fault."""
+        done = self.bench.run(self.command, fault)
+        where = f"{self.name}: {fault}: {done.returncode} {done.stderr}"
+        assert "Traceback" not in done.stderr, where
+        if done.returncode == 3:
+            said = os.strerror(fault.code)
+            lines = [line for line in done.stderr.splitlines() if said in line]
+            assert len(lines) == 1, where
+            assert fault.below in lines[0], where
+        else:
+            assert done.returncode == self.healthy.returncode, where
+        if self.is_reader:
+            assert done.returncode == 3 or done.stdout == self.healthy.stdout, where
+            return
+        try:
+            if fault.below == self.source:
+                self._has_read(done.returncode == 3, where)
             else:
-                assert done.returncode == healthy.returncode, where
-                assert bench.made().keys() == whole.keys(), where
-            again, _ = bench.run(f"{command} --force" if name == "export" else command)
-            if not (bench.folder / "out/made").exists() or done.returncode == 3:
-                assert again.returncode == healthy.returncode, again.stderr
-            assert bench.made().keys() == whole.keys(), where
-            bench.emptied()
-    return tried
+                self._leaves_nothing_half(done.returncode == 3, where)
+        finally:
+            self.bench.emptied()
+
+    def _has_read(self, is_failed: bool, where: str) -> None:
+        """Whatever was read is written as it is without a fault; all of it, if nothing failed."""
+        left = made(self.bench)
+        if self.name != "report" and not is_failed:
+            assert left == self.whole, where
+        assert left.keys() <= self.whole.keys(), where
+
+    def _leaves_nothing_half(self, is_failed: bool, where: str) -> None:
+        is_kept = self.name == "export"  # the files that are complete
+        if not (is_failed and is_kept):
+            assert made(self.bench).keys() == (set() if is_failed else self.whole.keys()), where
+        if is_failed:
+            again = self.bench.run(f"{self.command} --force" if is_kept else self.command)
+            assert again.returncode == self.healthy.returncode, where + again.stderr
+            assert made(self.bench).keys() == self.whole.keys(), where
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_read_that_fails_is_one_line(name: str, bench: Bench) -> None:
-    assert read_with_faults(bench, name, every=False)
+    tried = Tried(bench, name)
+    for fault in tried.faults(READS[:1], tried.source, every=False):
+        tried.survives(fault)
 
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_write_that_fails_leaves_nothing_half(name: str, bench: Bench) -> None:
-    assert write_with_faults(bench, name, every=False)
+    tried = Tried(bench, name)
+    assert tried.whole, tried.healthy.stderr
+    for fault in tried.faults(WRITES[:1], "out", every=False):
+        tried.survives(fault)
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ("check in", "orders-0/partition.metadata"),
+        ("check in", "orders-0/leader-epoch-checkpoint"),
+        ("check in", "__cluster_metadata-0/quorum-state"),
+        ("check in", "meta.properties"),
+        ("check in/orders-0", "recovery-point-offset-checkpoint"),
+        ("retention in/orders-0", "log-start-offset-checkpoint"),
+        ("retention in/orders-0", "__cluster_metadata-0/00000000000000000000.log"),
+        ("stat in", "log-start-offset-checkpoint"),
+        ("compaction in/orders-0", "cleaner-offset-checkpoint"),
+        ("diff in/orders-0 in/orders-0", "orders-0/leader-epoch-checkpoint"),
+        ("export in/orders-0 --to out/made", "orders-0/partition.metadata"),
+        ("rebuild-index in/orders-0 out/made", "__cluster_metadata-0/00000000000000000000.log"),
+        ("salvage in out/made", "meta.properties"),
+    ],
+)
+def test_a_small_file_that_cannot_be_read_is_named(command: str, file: str, bench: Bench) -> None:
+    below = f"in/{file}"
+    last = bench.calls(command, "open", below)  # the others are tried in the long run
+    bench.emptied()
+    done = bench.run(command, Fault("open", errno.EIO, last, below))
+    assert done.returncode == 3, (done.stdout, done.stderr)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("kfmt: ")]
+    assert len(lines) == 1
+    assert lines[0].endswith(f"{below}: {os.strerror(errno.EIO)}")
+
+
+def try_all(name: str) -> bool:
+    """Try every fault of a command; prints those that it does not survive, and the counts."""
+    counts: Counter[str] = Counter()
+    wrong: list[str] = []
+    with tempfile.TemporaryDirectory() as top:
+        tried = Tried(benched(compiled(Path(top)), Path(top)), name)
+        reads = tried.faults(READS, tried.source, every=True)
+        writes = tried.faults(WRITES, "out", every=True)
+        for fault in reads if tried.is_reader else chain(reads, writes):
+            counts[f"{fault.kind} {errno.errorcode[fault.code]} {fault.below}"] += 1
+            try:
+                tried.survives(fault)
+            except AssertionError as error:
+                wrong.append(str(error))
+    told = ", ".join(f"{n} {kind}" for kind, n in counts.items())
+    sys.stdout.write("".join(f"{words}\n" for words in [*wrong, f"{name}: {told}"]))
+    sys.stdout.flush()
+    return not wrong
 
 
 if __name__ == "__main__":
-    for named in sys.argv[1:] or [*READERS, *WRITERS]:
-        with tempfile.TemporaryDirectory() as top:
-            prepared = benched(compiled(Path(top)), Path(top))
-            try_all = read_with_faults if named in READERS else write_with_faults
-            sys.stdout.write(f"{named}: {try_all(prepared, named, every=True)} faults\n")
+    survived = [try_all(name) for name in sys.argv[1:] or [*READERS, *WRITERS]]
+    sys.exit(not all(survived))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -212,6 +213,17 @@ def test_an_unknown_codec(tmp_path: Path) -> None:
     for deep in ([], ["--deep"]):
         done = kfmt("verify-crc", write(tmp_path, batch + data[end:]), "--json", *deep)
         assert (done.code, done.codes) == (1, ["codec-unknown"])
+
+
+def test_a_codec_that_its_magic_does_not_allow(tmp_path: Path) -> None:
+    message = bytearray(UPGRADED.read_bytes()[: positions(UPGRADED.read_bytes())[1]])
+    assert message[16] < 2
+    message[17] = 4
+    message[12:16] = zlib.crc32(message[16:]).to_bytes(4, "big")
+    (found,) = kfmt("verify-crc", write(tmp_path, bytes(message)), "--json").of("finding")
+    assert found["code"] == "codec-unknown"
+    words = f"has codec 4, zstd, which magic {message[16]} does not allow"
+    assert words in found["message"]
 
 
 def test_a_count_that_does_not_match(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ NAMED = {
     "name": "O",
     "fields": [{"name": "first", "type": INNER}, {"name": "more", "type": ["null", "I"]}],
 }
-DEEP, MANY, CUT = "is nested more than 100 levels deep", "more than its bytes can hold", "EOFError"
+DEEP, MANY, CUT = "is nested more than 100 levels deep", "values that are decoded", "EOFError"
 AVRO = {
     "a list without end": (LIST, b"\x02" * 200_000 + b"\0", DEEP),
     "a record in itself": (SELF, b"", DEEP),

@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import markupsafe
 import pytest
 
 from tests.rows.test_contract import TYPES, fits
@@ -163,6 +164,15 @@ def test_damage_is_told_with_what_to_do(tmp_path: Path) -> None:
     assert f"{lost} offsets will be lost" in words
 
 
+def test_a_path_with_spaces_stays_whole_in_the_next_steps(tmp_path: Path) -> None:
+    folder = tmp_path / "sp/x   y"
+    shutil.copytree(ROOT / "damaged_segments/flipped-bit-0", folder / "flipped-bit-0")
+    page, rows = made(folder, at=tmp_path, code=1)
+    (step,) = of(rows, "next")
+    assert f"<code>{markupsafe.escape(step['command'])}</code>" in page
+    assert f"next steps|  {step['command']}   {step['price']}" in "|".join(rows[0]["answers"])
+
+
 def test_what_files_say_is_never_code(tmp_path: Path) -> None:
     name = "<script>alert(1)<x>-0"
     folder = tmp_path / name
@@ -307,3 +317,8 @@ def test_what_draws_the_charts_is_not_taken_from_the_working_directory(tmp_path:
     (tmp_path / "vl_convert.py").write_text("raise SystemExit(7)")
     done = kfmt("report", ORDERS.parent, "--to", "page.html", cwd=tmp_path)
     assert (done.code, done.err) == (0, "")
+
+
+def test_a_healthy_directory_needs_no_remark(tmp_path: Path) -> None:
+    done = kfmt("report", SAMPLES / "kafka-3.9.1-broker1", "--to", tmp_path / "page.html")
+    assert "does not apply" not in done.out + done.err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,15 @@ from jsonschema import Draft202012Validator
 
 from kfmt_cli.commands.contract import contract
 from kfmt_cli.rows.column import ColumnKind
-from kfmt_cli.rows.json_shapes import OF_MEMBERS
+from kfmt_cli.rows.json_shapes import OF_MEMBERS, VERSION
 from tests.rows.test_contract import COMMANDS
 from tests.support.samples import kfmt
 from tools.kafka import ROOT, SAMPLES
 
 SCHEMA: dict[str, Any] = json.loads((ROOT / "docs/schema/kfmt-1.json").read_text())
-VALIDATORS: dict[str, list[Draft202012Validator]] = defaultdict(list)
-for definition in SCHEMA["$defs"].values():
-    of_one = Draft202012Validator({**definition, "$defs": SCHEMA["$defs"]})
-    VALIDATORS[definition["properties"]["type"]["const"]].append(of_one)
+VALIDATORS: dict[str, Draft202012Validator] = {}
+for name, definition in SCHEMA["$defs"].items():
+    VALIDATORS[name] = Draft202012Validator({**definition, "$defs": SCHEMA["$defs"]})
 EVERY_SAMPLE = [
     f"{command} {folder.relative_to(ROOT)}"
     for command in ("dump --records", "check", "state", "stat")
@@ -32,20 +31,50 @@ EVERY_SAMPLE = [
 
 def errors(row: dict[str, Any]) -> list[str]:
     """Why an object is not valid; empty if it is."""
-    found = [[error.message for error in of.iter_errors(row)] for of in VALIDATORS[row["type"]]]
-    return min(found, key=len, default=["no such type"])
+    return [error.message for error in VALIDATORS[row["type"]].iter_errors(row)]
 
 
 def test_the_command_prints_the_schema() -> None:
     done = kfmt("format", "--json-schema")
     assert (done.code, json.loads(done.out)) == (0, SCHEMA)
     Draft202012Validator.check_schema(SCHEMA)
-    assert len(SCHEMA["anyOf"]) == len(SCHEMA["$defs"])
+
+
+def test_each_type_is_defined_once() -> None:
+    names = [line["$ref"].removeprefix("#/$defs/") for line in SCHEMA["anyOf"]]
+    assert names == [*dict.fromkeys(type_.name for part in contract() for type_ in part.types)]
+    several = {name for name in names if "oneOf" in SCHEMA["$defs"][name]}
+    assert several == {"partition", "topic", "checkpoint_entry"}
+    for name in several:
+        shapes = [line["$ref"].removeprefix("#/$defs/") for line in SCHEMA["$defs"][name]["oneOf"]]
+        for shape in shapes:
+            told = shape.removeprefix(f"{name}_with_")
+            assert told in SCHEMA["$defs"][shape]["required"]
+            others = [SCHEMA["$defs"][other] for other in shapes if other != shape]
+            assert not [other for other in others if told in other["properties"]]
+    unused = SCHEMA["$defs"].keys() - {*names, "kcat"}
+    assert all("_with_" in name for name in unused)
+
+
+def test_the_version_is_told() -> None:
+    assert SCHEMA["$id"] == f"kfmt-{VERSION}.json"
+    assert f", JSON {VERSION}, " in kfmt("--version").out
+
+
+@pytest.mark.parametrize("folder", ["kafka-3.9.1-broker1", "kafka-2.8.2", "kafka-0.8.2.2"])
+def test_objects_of_kcat_are_valid_and_no_others(folder: str) -> None:
+    rows = kfmt("cat", SAMPLES / folder, "--json").rows
+    assert rows
+    whole = Draft202012Validator(SCHEMA)
+    for row in rows:
+        assert [error.message for error in VALIDATORS["kcat"].iter_errors(row)] == [], row
+    assert not whole.is_valid(rows[0])
+    assert not VALIDATORS["kcat"].is_valid({**rows[0], "type": "record"})
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, *EVERY_SAMPLE])
 def test_every_object_is_valid(command: str, tmp_path: Path) -> None:
-    words = [text.replace("DST", str(tmp_path / "new")) for text in command.split()]
+    words = [text.replace("DST", str(tmp_path / "new")) for text in shlex.split(command)]
     for line in kfmt(*words, "--json").out.splitlines():
         row = json.loads(line)
         assert not errors(row), (errors(row), row)

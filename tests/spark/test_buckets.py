@@ -24,7 +24,7 @@ from kfmt_cli.errors import UsageError  # noqa: E402
 from kfmt_cli.sharing.request import Request  # noqa: E402
 from kfmt_cli.spark import lease  # noqa: E402
 from kfmt_cli.spark.lease import leased  # noqa: E402
-from tests.support.lake_runs import export, without_spark  # noqa: E402
+from tests.support.lake_runs import export, manifest, without_spark  # noqa: E402
 
 pytestmark = [
     pytest.mark.spark,
@@ -123,8 +123,7 @@ def test_a_table_in_a_bucket_has_a_history(
         return sorted(rows.to_pylist())
 
     assert offsets() == list(range(1500))
-    manifest = kept(f"{to}/_kfmt/manifest.json")
-    assert sum(row["rows"] for row in manifest["outputs"]) == 1500
+    assert sum(row["rows"] for row in manifest(to)["outputs"]) == 1500
     export(to, tmp_path / "in", mode="sync")
     assert offsets() == list(range(240, 1500))
     with leased(to, "export"), pytest.raises(UsageError, match="in use by"), leased(to, "verify"):

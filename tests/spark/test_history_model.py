@@ -29,7 +29,7 @@ from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.spark import lake_table
 
 N_RECORDS = 20  # of a batch
-POINTS = ("commit", "_publish", "write_manifest", "_sweep")
+POINTS = ("with_changes", "commit", "_publish", "write_manifest", "_sweep")
 
 
 class KilledError(BaseException):
@@ -180,7 +180,7 @@ class History:
         """The job is killed; the table is the old one or the new one, in the manifest."""
         before = listed(self.to) if (self.to / "_kfmt/manifest.json").exists() else Counter()
         point = self.random.choice(POINTS)
-        place: Any = lake_table if point == "commit" else lake_table.LakeTable
+        place: Any = lake_table if hasattr(lake_table, point) else lake_table.LakeTable
         real, is_after = getattr(place, point), self.random.random() < 0.5
 
         def dying(*arguments: Any) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.docs.test_docs import examples
+from tests.support.lake_runs import manifest
 from tests.support.samples import ORDERS, kfmt
 from tests.support.segments import positions, with_bytes
 from tests.support.spark_job import Job
@@ -143,8 +144,7 @@ def test_an_input_that_is_gone_is_gone_from_a_copy_in_step(tmp_path: Path) -> No
         for job, more in (("export", ["--mode", "sync"]), ("verify", [])):
             assert here(job, str(tmp_path / "in"), "--to", str(to / job), *more) == 0
         assert exported(to / "export") == dumped(source)
-        manifest = json.loads((to / "export/_kfmt/manifest.json").read_text())
-        assert len(manifest["inputs"]) == len(list(source.glob("*.log")))
+        assert len(manifest(to / "export")["inputs"]) == len(list(source.glob("*.log")))
 
 
 @pytest.mark.usefixtures("in_this_session")

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.lake_runs import manifest
 from tests.support.samples import ORDERS, TXN, environment, kfmt
 from tests.support.spark_job import Job
 from tests.support.spark_rows import Key, dumped, exported, of_rows
@@ -168,8 +169,7 @@ def test_export_is_resumed_and_has_nothing_twice(job: Job, tmp_path: Path) -> No
     assert exported(to) == everything
     topics = [pq.ParquetFile(path).read()["topic"] for path in to.rglob("records/**/*.parquet")]
     assert "replicated" in {topic for column in topics for topic in column.to_pylist()}
-    manifest = json.loads((to / "_kfmt/manifest.json").read_text())
-    assert {row["file"] for row in manifest["inputs"]} >= {
+    assert {row["file"] for row in manifest(to)["inputs"]} >= {
         str(log) for log in source.rglob("0*.log")
     }
     times = {path: path.stat().st_mtime_ns for path in to.rglob("records/**/*.parquet")}

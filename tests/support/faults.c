@@ -1,13 +1,14 @@
 /* Makes the n-th call of one kind fail, of those on files below a directory. Preloaded; by the
- * environment: FAULT_KIND (open, read, write, sync, rename, mkdir, list), FAULT_NUMBER (0: none),
- * FAULT_ERRNO, FAULT_BELOW, FAULT_COUNT (a file that grows by a byte with each such call, in all
- * processes). */
+ * environment: FAULT_KIND (open, read, write, sync, rename, mkdir, list, remove; any: all of them),
+ * FAULT_NUMBER (0: none), FAULT_ERRNO (0: the process is killed), FAULT_BELOW, FAULT_COUNT (a
+ * file that grows by a byte with each such call, in all processes). */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,9 +32,14 @@ static int is_below(const char *path) {
     return !strncmp(path, below, strlen(below));
 }
 
+static int is_wanted(const char *kind) {
+    const char *wanted = getenv("FAULT_KIND");
+    return wanted && (!strcmp(wanted, kind) || !strcmp(wanted, "any"));
+}
+
 static int fails(const char *kind, const char *path) {
-    const char *wanted = getenv("FAULT_KIND"), *count = getenv("FAULT_COUNT");
-    if (!wanted || !count || strcmp(wanted, kind) || !is_below(path)) return 0;
+    const char *count = getenv("FAULT_COUNT");
+    if (!count || !is_wanted(kind) || !is_below(path)) return 0;
     int known = errno;
     long fd = syscall(SYS_openat, AT_FDCWD, count, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0) return 0;
@@ -43,12 +49,13 @@ static int fails(const char *kind, const char *path) {
     errno = known;
     if (number != atol(getenv("FAULT_NUMBER"))) return 0;
     errno = atoi(getenv("FAULT_ERRNO"));
+    if (!errno) kill(getpid(), SIGKILL);
     return 1;
 }
 
 static int fd_fails(const char *kind, int fd) {
     char link[64], path[PATH_MAX];
-    if (!getenv("FAULT_KIND") || strcmp(getenv("FAULT_KIND"), kind)) return 0;
+    if (!is_wanted(kind)) return 0;
     int known = errno;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     long n = syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof path - 1);
@@ -119,6 +126,20 @@ int mkdir(const char *path, mode_t mode) {
 int mkdirat(int at, const char *path, mode_t mode) {
     REAL(mkdirat);
     return fails("mkdir", path) ? -1 : real(at, path, mode);
+}
+int unlink(const char *path) {
+    REAL(unlink);
+    return fails("remove", path) ? -1 : real(path);
+}
+/* Where `at` is the current directory, or the path is absolute; else by the directory alone. */
+int unlinkat(int at, const char *path, int flags) {
+    REAL(unlinkat);
+    int fault = at == AT_FDCWD || path[0] == '/' ? fails("remove", path) : fd_fails("remove", at);
+    return fault ? -1 : real(at, path, flags);
+}
+int rmdir(const char *path) {
+    REAL(rmdir);
+    return fails("remove", path) ? -1 : real(path);
 }
 DIR *opendir(const char *path) {
     REAL(opendir);

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.arrow.output import take_away_unfinished
+from kfmt_cli.arrow.output import read_whole, take_away_unfinished
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark import work
 from kfmt_cli.spark.jobs import export_job
@@ -36,19 +35,27 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         del spark, advance
         to = ledger.job.folder(ledger.to)
         for share in shares:
-            pieces = pickle.dumps(share)
-            work._do(ledger.job, request, to, ledger.done_folder, ledger.run, pieces)
+            given = work.share_for_task(request, share)
+            work._do(ledger.job, request, to, ledger.done_folder, ledger.run, given)
 
     monkeypatch.setattr(work, "_run", run_here)
 
 
 def export(
-    to: Path | str, *paths: Path, format_: str = "parquet", topics: str = "", **options: Any
+    to: Path | str,
+    *paths: Path,
+    format_: str = "parquet",
+    topics: str = "",
+    asked: Any = (),
+    **options: Any,
 ) -> JobSummary:
-    """One run of the job, as `kfmt pipeline export` starts it."""
+    """One run of the job, as `kfmt pipeline export` starts it. asked: more options of the request."""
     paths_of = tuple(map(str, paths))
     request = replace(
-        request_of({"topics": topics}), table="segments", paths=paths_of, raises_unreadable=False
+        request_of({"topics": topics, **dict(asked)}),
+        table="segments",
+        paths=paths_of,
+        raises_unreadable=False,
     )
     files = files_of(request, is_checked=True)
     context = Context(None, request, str(to), format_, lambda _: None, options, files)
@@ -65,9 +72,18 @@ def forecast(to: Path, *paths: Path, **options: Any) -> list[str]:
     return list(export_job.forecast(context))
 
 
-def manifest(to: Path) -> Any:
-    """The manifest of an export."""
-    return json.loads((to / "_kfmt/manifest.json").read_text())
+def manifest(to: Path | str) -> dict[str, list[dict[str, Any]]]:
+    """The inputs and files of a table, as its manifest has them."""
+    bundles: dict[str, Any] = {}
+    shown = json.loads(read_whole(f"{to}/_kfmt/manifest.json") or b"")
+    for part in shown["parts"]:
+        bundles.update(map(json.loads, (read_whole(f"{to}/_kfmt/{part}") or b"").splitlines()))
+    there = [bundle for bundle in bundles.values() if bundle is not None]
+    found = {
+        name: [row for bundle in there for row in bundle[name]] for name in ("inputs", "outputs")
+    }
+    assert sorted(shown["outputs"], key=str) == sorted(found["outputs"], key=str)
+    return found
 
 
 def listed(to: Path) -> Counter[Row]:

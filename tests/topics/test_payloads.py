@@ -122,3 +122,24 @@ def test_a_key_of_a_group_may_have_more_after_it() -> None:
         assert found is not None
         assert found.fault is None
         assert found.values["data"] == {"group": "one", "topic": "t", "partition": 5}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[" + b"0," * 1_100_000 + b"0]",
+        b"[" + b"[]," * 1_100_000 + b"0]",
+        b"[" + b"{}" * 1_100_000 + b"]",
+        b'{"a":0' + b',"":0' * 1_100_000 + b"}",
+    ],
+)
+def test_json_of_too_many_values_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="more than the 1048576 values that are decoded"):
+        read_json(data)
+
+
+def test_json_of_too_many_bytes_is_refused() -> None:
+    with pytest.raises(ValueError, match="more than the 16777216 that are decoded"):
+        read_json(b'"' + b"a" * (16 << 20) + b'"')
+    text = '\\" ,[' * 3_000_000
+    assert read_json(f'"{text}"'.encode()) == text.replace("\\", "")

@@ -209,3 +209,13 @@ def test_nothing_is_written_or_moved_outside_of_the_target(file: str, tmp_path: 
         assert {path.name for path in home.iterdir()} == {"important.txt", "out"}
         assert {path.name for path in tmp_path.iterdir()} == {"home"}
     assert (home / "important.txt").read_text() == "mine"
+
+
+def test_the_teaching_layout_is_not_compressed(tmp_path: Path) -> None:
+    line = b'{"value":"a","compression":"gzip"}'
+    done = kfmt("build", "-", tmp_path / "out", "--layout", "notes-v0", stdin=line)
+    assert done.code == 2
+    assert "line 1: compression 'gzip' contradicts attributes 0" in done.err
+    assert not (tmp_path / "out").exists()
+    line = b'{"value":"a","compression":"none"}'
+    assert kfmt("build", "-", tmp_path / "out", "--layout", "notes-v0", stdin=line).code == 0

@@ -237,6 +237,18 @@ def test_what_a_killed_run_left_is_taken_away_and_said(tmp_path: Path) -> None:
         assert used.exists()
 
 
+def test_a_run_killed_before_it_replaced_a_file_has_kept_the_old_one(tmp_path: Path) -> None:
+    folder = broken_copy(tmp_path)
+    index = folder / f"{0:020}.index"
+    wrong = index.read_bytes()
+    kept = index.with_name(f"{index.name}.old")
+    os.link(index, kept)
+    assert kfmt("rebuild-index", "--in-place", folder).code == 0
+    assert kept.read_bytes() == wrong
+    assert index.read_bytes() != wrong
+    assert not list(folder.glob("*.old2"))
+
+
 def test_segments_that_overlap_get_a_snapshot_each(tmp_path: Path) -> None:
     folder = overlapping(tmp_path / "orders-0", ORDERS, 100)
     done = kfmt("rebuild-index", folder, tmp_path / "out")

@@ -196,6 +196,7 @@ class Broker:
                 start.reason, start.is_offline = str(failed), failed.is_offline
                 return
             except InputError as error:
+                directory.unread.append(error)
                 start.reason, start.is_offline = str(error), True
                 return
         place = parsed_place(replica.name)
@@ -297,11 +298,15 @@ class Broker:
         holder = next((directory for directory in self.directories if directory.has_metadata), None)
         if holder is None:
             return None
-        folder = listing(f"{holder.path}/{METADATA_LOG}")
+        try:
+            folder = listing(f"{holder.path}/{METADATA_LOG}")
+        except InputError as error:
+            holder.unread.append(error)
+            return None
         snapshots = snapshots_of(folder)
         bootstrap = Path(holder.path) / BOOTSTRAP
         first = classify(str(bootstrap), BOOTSTRAP) if bootstrap.is_file() else None
-        image = read_image(snapshots, folder.logs, end, first)
+        image = read_image(snapshots, folder.logs, holder.unread, end, first)
         return image if folder.logs or snapshots else None
 
     def _duplicates(self, replicas: Mapping[str, list[Replica]], after: str) -> None:

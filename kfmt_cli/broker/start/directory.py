@@ -60,6 +60,8 @@ class LogDirectory:
     has_metadata: bool = False
     is_listed: bool = True
     """Whether the whole directory was listed."""
+    unread: list[InputError] = field(default_factory=list)
+    """The errors of files, here or in a partition, that could not be read."""
 
     @property
     def is_kraft(self) -> bool:
@@ -89,17 +91,20 @@ def read_log_directory(folder: Folder) -> LogDirectory:
     for name in META_PROPERTIES.names.intersection(folder.files):
         file = folder.input(name)
         is_file = name not in folder.special
-        found.identity = readable(file) if is_file else Identity(trouble=f"{file.name}: not a file")
+        found.identity = Identity(trouble=f"{file.name}: not a file")
+        if is_file:
+            found.identity = readable(file, found.unread)
     if found.is_kraft:
         if BOOTSTRAP in folder.readable:
             try:
                 trouble = bootstrap_trouble(folder.input(BOOTSTRAP))
             except InputError as error:
+                found.unread.append(error)
                 trouble = str(error)
             if trouble is not None:
                 found.bootstrap = folder.input(BOOTSTRAP).name, trouble
     else:
-        found.early += with_errors(folder, META_PROPERTIES)
+        found.early += with_errors(folder, META_PROPERTIES, found.unread)
     return found
 
 
@@ -111,6 +116,8 @@ def _read_checkpoint(found: LogDirectory, name: str, file: Input) -> None:
         if name == HIGH_WATERMARKS:
             found.unserved = str(error)
     except (CheckpointError, InputError) as error:
+        if isinstance(error, InputError):
+            found.unread.append(error)
         # The cleaner reads its own checkpoint later.
         if name != CLEANER_OFFSETS:
             found.offline.append((file.name, str(error)))

@@ -169,9 +169,11 @@ def contradictions(directories: list[IdentifiedDirectory]) -> list[tuple[str, st
     return troubles
 
 
-def readable(file: Input) -> Identity:
-    """The values in a meta.properties; an unreadable file counts as trouble."""
+def readable(file: Input, unread: list[InputError]) -> Identity:
+    """The values in a meta.properties; an unreadable file counts as trouble, and its error is
+    added to `unread`."""
     try:
         return read_identity(file)
     except InputError as error:
+        unread.append(error)
         return Identity(trouble=str(error))

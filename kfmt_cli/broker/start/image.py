@@ -57,11 +57,15 @@ class Image:
 
 
 def read_image(
-    snapshots: list[Input], logs: list[Input], end: int | None, bootstrap: Input | None
+    snapshots: list[Input],
+    logs: list[Input],
+    unread: list[InputError],
+    end: int | None,
+    bootstrap: Input | None,
 ) -> Image:
     """The topics and the version in a metadata log; arguments as for `replayed`."""
     image = Image()
-    for type_, values in replayed(snapshots, logs, end, bootstrap).rows():
+    for type_, values in replayed(snapshots, logs, unread, end, bootstrap).rows():
         if type_ is TOPIC:
             image.ids[values["topic"]] = uuid_bytes(values["topic_id"])
         elif type_ is PARTITION:
@@ -76,24 +80,32 @@ def read_image(
 def replayed(
     snapshots: list[Input],
     logs: list[Input],
+    unread: list[InputError],
     end: int | None = None,
     bootstrap: Input | None = None,
 ) -> Replay:
-    """A metadata log, replayed. snapshots: in order; only the newest counts. end: the log end
-    offset after a start, None for the whole log. bootstrap: the initial records of an empty log."""
+    """A metadata log, replayed. snapshots: in order; only the newest counts. unread: the errors
+    of unreadable files are added to it. end: the log end offset after a start, None for the whole
+    log. bootstrap: the initial records of an empty log."""
     replay = replay_of(CLUSTER_METADATA)
     first = 0
     n_records = 0
     for file in snapshots[-1:]:
         first = int(file.path.rpartition("/")[2][:20])
-        n_records += _take(replay, [file], 0, None)
-    n_records += _take(replay, logs, first, end)
+        n_records += _take(replay, [file], unread, 0, None)
+    n_records += _take(replay, logs, unread, first, end)
     if not n_records and bootstrap is not None:
-        _take(replay, [bootstrap], 0, None)
+        _take(replay, [bootstrap], unread, 0, None)
     return replay
 
 
-def _take(replay: Replay, files: Iterable[Input], first: int, end: int | None) -> int:
+def _take(
+    replay: Replay,
+    files: Iterable[Input],
+    unread: list[InputError],
+    first: int,
+    end: int | None,
+) -> int:
     """Replay records of files between two offsets; returns the number of data records."""
     n_records = 0
     for file in files:
@@ -106,6 +118,6 @@ def _take(replay: Replay, files: Iterable[Input], first: int, end: int | None) -
                         return n_records
                     replay.take(record)
                     n_records += record.control is None
-        except InputError:  # already reported
-            continue
+        except InputError as error:
+            unread.append(error)
     return n_records

@@ -27,26 +27,31 @@ _VERSION_RECORD = b"metadata.version"
 _LARGE = 1 << 20
 
 
-def metadata_troubles(folder: Folder) -> Iterator[tuple[str, str]]:
-    """The files that prevent a start in the directory of the metadata log, with the reasons."""
-    yield from with_errors(folder, QUORUM_STATE)
+def metadata_troubles(folder: Folder, unread: list[InputError]) -> Iterator[tuple[str, str]]:
+    """The files that prevent a start in the directory of the metadata log, with the reasons; adds
+    the errors of unreadable ones to `unread`."""
+    yield from with_errors(folder, QUORUM_STATE, unread)
     for name in PARTITION_METADATA.names.intersection(folder.readable):
-        trouble = _id_trouble(folder.input(name))
+        trouble = _id_trouble(folder.input(name), unread)
         if trouble is not None:
             yield folder.input(name).name, trouble
     for file in snapshots_of(folder)[-1:]:
-        trouble = _snapshot_trouble(file)
+        trouble = _snapshot_trouble(file, unread)
         if trouble is not None:
             yield file.name, f"{file.name}: {trouble}"
 
 
-def with_errors(folder: Folder, kind: LazyKind) -> Iterator[tuple[str, str]]:
-    """The files of a kind in a directory that have an error or cannot be read, with the first."""
+def with_errors(
+    folder: Folder, kind: LazyKind, unread: list[InputError]
+) -> Iterator[tuple[str, str]]:
+    """The files of a kind in a directory that have an error or cannot be read, with the first;
+    adds the errors of unreadable ones to `unread`."""
     for name in kind.names.intersection(folder.readable):
         file = folder.input(name)
         try:
             found = kind.read(file).findings
         except InputError as error:
+            unread.append(error)
             yield file.name, str(error)
             continue
         wrong = [finding for finding in found if finding.code.severity is Severity.ERROR]
@@ -60,10 +65,12 @@ def snapshots_of(folder: Folder) -> list[Input]:
     return [input_ for input_ in inputs if input_.kind is KRAFT_SNAPSHOT]
 
 
-def _id_trouble(file: Input) -> str | None:
+def _id_trouble(file: Input, unread: list[InputError]) -> str | None:
     try:
         topic_id = read_topic_id(file)
     except (StartFailed, InputError) as error:
+        if isinstance(error, InputError):
+            unread.append(error)
         return str(error)
     if topic_id == METADATA_TOPIC_ID:
         return None
@@ -71,10 +78,11 @@ def _id_trouble(file: Input) -> str | None:
     return f"{file.name}: topic id {mine}, but that of the metadata log is {its}"
 
 
-def _snapshot_trouble(file: Input) -> str | None:
+def _snapshot_trouble(file: Input, unread: list[InputError]) -> str | None:
     try:
         log = LogBytes(file.path, file.name)
     except InputError as error:
+        unread.append(error)
         return str(error)
     is_first = True
     try:
@@ -91,6 +99,8 @@ def _snapshot_trouble(file: Input) -> str | None:
                 return f"{place}: a batch cannot be decoded"
             is_first = False
     except (CorruptError, StartFailed, InputError) as error:
+        if isinstance(error, InputError):
+            unread.append(error)
         return str(error)
     finally:
         log.close()
@@ -117,7 +127,8 @@ def bootstrap_trouble(file: Input) -> str | None:
 
 
 def is_alone(folder: Folder) -> bool:
-    """Whether quorum-state shows that this replica of the metadata log is the only one.
+    """Whether quorum-state shows that this replica of the metadata log is the only one; raises
+    InputError.
 
     If there are others, truncated records are fetched again from them.
     """
@@ -125,6 +136,6 @@ def is_alone(folder: Folder) -> bool:
         try:
             state = json.loads(read_whole(folder.input(name), _LARGE))
             return len(state.get("currentVoters", ())) == 1
-        except (InputError, ValueError, TypeError, AttributeError):
+        except (ValueError, TypeError, AttributeError):
             return False
     return False

@@ -189,8 +189,11 @@ def _too_many(run: Block, i: int, of: HeaderColumns) -> Finding:
 
 
 def _unknown_codec(run: Block, i: int, of: HeaderColumns) -> Finding:
-    codec = int(of.codec[i])
-    return about_batch(run, i, codes.CODEC_UNKNOWN, f" has codec {codec}", found=codec)
+    codec, magic = int(of.codec[i]), int(run.batches.magic[i])
+    words = f" has codec {codec}"
+    if codec < len(CODECS):
+        words += f", {CODECS[codec]}, which magic {magic} does not allow"
+    return about_batch(run, i, codes.CODEC_UNKNOWN, words, found=codec)
 
 
 RULES = (

@@ -80,6 +80,7 @@ class CheckPaths:
             self._reports,
             self._finding,
             self._report_of,
+            self._unread,
             self.interval,
             _log_directories(folders, given),
             self.kafka,
@@ -98,6 +99,7 @@ class CheckPaths:
         partitions.losses(folders)
         starts = list(partitions.starts(folders, given))
         partitions.checkpoints(folders, starts)
+        partitions.tell_unread()
         return show(self.run, list(self._reports.values()), starts, partitions)
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,6 +52,8 @@ class CheckedPartitions:
     """Reports a finding."""
     report_of: Callable[[str], CheckedDirectory]
     """Returns the report that a file belongs to."""
+    unread: Callable[[InputError], None]
+    """Reports an input that could not be read."""
     interval: int
     directories: dict[str, LogDirectory]
     """The log directories among them, by path."""
@@ -67,7 +68,7 @@ class CheckedPartitions:
 
     def histories_of(self, folder: Folder) -> list[HistoryCheck]:
         """The history checks for the logs of a partition and the files next to them."""
-        epochs = self._epochs[folder.path] = _epochs(folder)
+        epochs = self._epochs[folder.path] = self._read_epochs(folder)
         files = _history_files(folder, epochs, self._log_start(folder))
         return [check_type(files) for check_type in checks_of(Scope.HISTORY)]
 
@@ -88,7 +89,7 @@ class CheckedPartitions:
             if not _is_partition(folder, is_inside=above.path in self.directories):
                 continue
             if Path(folder.path).name == METADATA_LOG:
-                above.early += metadata_troubles(folder)
+                above.early += metadata_troubles(folder, above.unread)
             below.setdefault(above.path, []).append(folder)
         above_only = (directory for path, directory in self._around.items() if path in below)
         for broker in group([*self.directories.values(), *above_only], given):
@@ -100,7 +101,7 @@ class CheckedPartitions:
                 ]
                 for directory in broker.directories
             }
-            _start_metadata(broker, replicas)
+            self._start_metadata(broker, replicas)
             self.missing += broker.missing_identities()
             troubles = broker.judge(replicas)
             for check in checks_of(Scope.BROKERS):
@@ -113,8 +114,10 @@ class CheckedPartitions:
         report = self.reports[folder.name]
         report.marker = above.marker
         found: list[Start] = []
-        with suppress(InputError):  # already reported
+        try:
             found += starts_of(self._facts(folder), above, self.interval, kafka)
+        except InputError as error:
+            self.unread(error)
         held = [(first, end - 1) for first, end in report.extents.values() if end > first]
         return Replica(folder, report.shown, {start.after: start for start in found}, held)
 
@@ -184,7 +187,7 @@ class CheckedPartitions:
             place = place_of(real.name)
             key = (place[0] or "", place[1] or 0)
             told = {name: above.offset(name, key) for name in (RECOVERY_POINTS, HIGH_WATERMARKS)}
-            is_compacted = compacts(place[0], real.parent)
+            is_compacted = self._compacts(place[0], real.parent)
             damaged = frozenset(
                 folder.input(Path(finding.file).name).base_offset or 0
                 for finding in report.all
@@ -223,6 +226,48 @@ class CheckedPartitions:
             for check in checks_of(Scope.STARTS):
                 self._tell_all(check().look(start, self.report_of(start.file).all))
 
+    def tell_unread(self) -> None:
+        """Report the files that could not be read for the predictions."""
+        for directory in (*self.directories.values(), *self._around.values()):
+            for error in directory.unread:
+                self.unread(error)
+
+    def _start_metadata(self, broker: Broker, replicas: dict[str, list[Replica]]) -> None:
+        """Set whether the metadata log loads, and its ends if no other controller can restore
+        lost offsets."""
+        for replica in replicas.get(broker.directories[0].path, []):
+            if replica.name != METADATA_LOG:
+                continue
+            broker.metadata_fails = not all(start.starts for start in replica.starts.values())
+            if self._is_alone(replica.folder):
+                ends = {kind: start.log_end_offset for kind, start in replica.starts.items()}
+                broker.metadata_ends = {kind: end for kind, end in ends.items() if end is not None}
+
+    def _compacts(self, topic: str | None, log_directory: Path) -> bool | None:
+        try:
+            return compacts(topic, log_directory)
+        except InputError as error:
+            self.unread(error)
+            return None
+
+    def _is_alone(self, folder: Folder) -> bool:
+        try:
+            return is_alone(folder)
+        except InputError as error:
+            self.unread(error)
+            return False
+
+    def _read_epochs(self, folder: Folder) -> list[tuple[int, int]] | None:
+        """The leader epochs of a partition; None if there are none, or no broker can read them."""
+        if LEADER_EPOCHS in folder.readable:
+            try:
+                return stored_epochs(folder.input(LEADER_EPOCHS))
+            except InputError as error:
+                self.unread(error)
+            except (CheckpointError, NumberError):
+                return None
+        return None
+
     def _tell_all(self, found: Iterable[Finding]) -> None:
         for finding in list(found):
             self.tell(finding)
@@ -234,26 +279,6 @@ def _is_partition(folder: Folder, *, is_inside: bool) -> bool:
     name = folder.path.rstrip("/").rpartition("/")[2]
     has_logs = any(is_segment(folder.input(file)) for file in folder.files)
     return has_logs or (parsed_place(name) is not None and (is_inside or bool(folder.files)))
-
-
-def _start_metadata(broker: Broker, replicas: dict[str, list[Replica]]) -> None:
-    """Set whether the metadata log loads, and its ends if no other controller can restore lost
-    offsets."""
-    for replica in replicas.get(broker.directories[0].path, []):
-        if replica.name != METADATA_LOG:
-            continue
-        broker.metadata_fails = not all(start.starts for start in replica.starts.values())
-        if is_alone(replica.folder):
-            ends = {kind: start.log_end_offset for kind, start in replica.starts.items()}
-            broker.metadata_ends = {kind: end for kind, end in ends.items() if end is not None}
-
-
-def _epochs(folder: Folder) -> list[tuple[int, int]] | None:
-    """The leader epochs of a partition; None if there are none, or no broker can read them."""
-    if LEADER_EPOCHS in folder.readable:
-        with suppress(InputError, CheckpointError, NumberError):
-            return stored_epochs(folder.input(LEADER_EPOCHS))
-    return None
 
 
 def _history_files(

@@ -93,6 +93,7 @@ def show(
         sink.document(LOG_DIRECTORY, row, ())
     for line in _answers(starts, found, steps, PLAIN, run.summary.unread):
         sink.answer(line)
+    sink.next_steps(steps)
     return run.end()
 
 
@@ -126,7 +127,8 @@ def _show_people(
     if ignored := sum(len(report.all) for report in listed) - told:
         words = f"{count(ignored, 'finding')} hidden by --only or --ignore"
         sink.remark(f"{words}, but included in the start prediction")
-    answers = _answers(starts, found, steps, theme, run.summary.unread, width)
+    answers = _answers(starts, found, steps, theme, run.summary.unread)
+    answers += step_lines(steps, theme, width)
     if len(answers) == 1 and not bad:
         run.summary.answer = answers.pop()
     exit_code = run.end()
@@ -142,13 +144,11 @@ def _answers(
     steps: list[NextStep],
     theme: Theme,
     unread: int,
-    width: int | None = None,
 ) -> list[str]:
-    """Lines that say whether a broker starts, what is lost and what to do."""
+    """Lines that say whether a broker starts, and what is lost."""
     lines = [theme.paint("bold", line) for line in _deleted_lines(steps)]
     lines += next_start_lines(found.nexts, starts, theme, unread)
-    lines += lost_lines(starts, theme)
-    return lines + list(step_lines(steps, theme, width))
+    return lines + list(lost_lines(starts, theme))
 
 
 def _deleted_lines(steps: list[NextStep]) -> list[str]:

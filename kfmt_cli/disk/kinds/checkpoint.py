@@ -29,17 +29,26 @@ MOST_BYTES = 64 << 20
 REMOTE_SUFFIX = ".leader_epoch_checkpoint"  # a file in remote storage
 
 
-def _rows_of(checkpoint: Checkpoint) -> RowType:
+def _rows_of(names: tuple[str, ...], doc: str) -> RowType:
     columns = [
         Column(name, ColumnKind.TEXT, doc)
         if name == "topic"
         else Column(name, doc=doc, unit=OFFSET if name.endswith("offset") else None)
-        for name, doc in ((name, COLUMNS[name][1]) for name in checkpoint.columns)
+        for name, doc in ((name, COLUMNS[name][1]) for name in names)
     ]
-    return RowType("checkpoint_entry", checkpoint.doc, (POSITION, *columns))
+    return RowType("checkpoint_entry", doc, (POSITION, *columns))
 
 
-ROWS = {name: _rows_of(checkpoint) for name, checkpoint in CHECKPOINTS.items()}
+def _rows() -> dict[str, RowType]:
+    """The row type of each checkpoint: one for those of the same columns."""
+    docs: dict[tuple[str, ...], list[str]] = {}
+    for checkpoint in CHECKPOINTS.values():
+        docs.setdefault(checkpoint.columns, []).append(f"`{checkpoint.name}`: {checkpoint.doc}")
+    types = {names: _rows_of(names, " ".join(each)) for names, each in docs.items()}
+    return {name: types[checkpoint.columns] for name, checkpoint in CHECKPOINTS.items()}
+
+
+ROWS = _rows()
 
 
 def checkpoint_of(file: str) -> str:
@@ -121,7 +130,7 @@ CHECKPOINT = Kind(
     Level.LOG_DIRECTORY,
     suffix=REMOTE_SUFFIX,
     names=frozenset(CHECKPOINTS),
-    row_types=tuple(ROWS.values()),
+    row_types=tuple(dict.fromkeys(ROWS.values())),
     codes=(codes.CHECKPOINT_MALFORMED,),
     layouts=tuple(map(layout_of, CHECKPOINTS.values())),
     read=read_checkpoint,

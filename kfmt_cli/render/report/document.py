@@ -32,7 +32,8 @@ from kfmt_cli.render.report.figures import (
 )
 from kfmt_cli.render.report.page_data import PageData
 from kfmt_cli.render.report.sheets import FindingGroup, Sheet
-from kfmt_cli.render.start_lines import NEXT_STEPS
+from kfmt_cli.render.start_lines import MOST_LINES as MOST_STEPS
+from kfmt_cli.render.start_lines import commands_of
 from kfmt_cli.render.style import count, grouped, human, safe
 from kfmt_cli.rows.section import Object
 
@@ -194,13 +195,15 @@ def _answers(data: PageData, groups: Sequence[FindingGroup]) -> Iterator[PageAns
     about = data.of("report")[0]
     yield _what(about, data)
     yield _damage(groups)
-    lines = data.answers
-    at = lines.index(NEXT_STEPS) if NEXT_STEPS in lines else len(lines)
-    starts = [("", line) for line in lines[:at][:MOST_LINES]]
+    starts = [("", line) for line in data.answers[:MOST_LINES]]
     harms = any(row["lost_offsets"] or not row["starts"] for row in data.of("broker_start"))
     copy = "Copy the directory before a broker starts on it: the start will change it."
     steps = [("", copy)] if harms else []
-    steps += [_step(line.strip()) for line in lines[at + 1 :]]
+    commands = list(commands_of(data.steps).items())
+    steps += commands[:MOST_STEPS]
+    if len(commands) > MOST_STEPS:
+        more = count(len(commands) - MOST_STEPS, "more step")
+        steps.append(("", f"… and {more}; kfmt check --json lists all"))
     yield _lost(data, starts)
     verdict = f"{count(len(steps), 'step')} to take" if steps else "No action needed"
     if not steps and any(row["severity"] == "error" for row in data.of("finding")):
@@ -209,12 +212,6 @@ def _answers(data: PageData, groups: Sequence[FindingGroup]) -> Iterator[PageAns
         "What should I do?", verdict, "warning" if steps else "plain", steps, "#findings"
     )
     yield _lag(data)
-
-
-def _step(line: str) -> tuple[str, str]:
-    """A step of `check`: a command, and its cost if given after several spaces."""
-    command, _, price = line.partition("   ")
-    return (command, price) if price else ("", command)
 
 
 def _lost(data: PageData, lines: list[tuple[str, str]]) -> PageAnswer:

@@ -6,11 +6,12 @@ For unbounded types, the page keeps the first few thousand and counts the rest.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kfmt_cli.disk.place import with_place
 from kfmt_cli.errors import ExitCode
+from kfmt_cli.render.start_lines import Step
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.documents import members
 from kfmt_cli.rows.section import Object
@@ -37,7 +38,9 @@ class PageData:
     left_out: Counter[str] = field(default_factory=Counter)
     """Number of objects dropped, by type."""
     answers: list[str] = field(default_factory=list)
-    """The closing lines of `check`."""
+    """The lines of `check` that say whether a broker starts, and what is lost."""
+    steps: Sequence[Step] = ()
+    """Its next steps."""
     said: dict[str, None] = field(default_factory=dict)
     """The lines written to standard error."""
     exit_code: ExitCode = ExitCode.CLEAN

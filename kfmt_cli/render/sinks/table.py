@@ -39,6 +39,8 @@ class TableSink(Sink):
 
     def _title(self, head: Head) -> str:
         """The lines above a table; never shortens the file's path, as people paste it."""
+        if not head.file:
+            return ""
         names = [safe(line) for line in head.title or (head.file,)]
         details = "" if head.size is None else f"   {grouped(head.size)} bytes"
         details += "" if head.base_offset is None else f"   base offset {head.base_offset}"

@@ -44,7 +44,8 @@ def _column(shown: Column, keep: int) -> ShownColumn:
         style = STYLES.get(shown.unit or "", "")
         width = _number_width(shown, shown.unit in GROUPED)
         return ShownColumn(shown.name, title, width, _writer(shown), keep, right=True, style=style)
-    return ShownColumn(shown.name, title, _words_width(shown), _writer(shown), keep)
+    right = shown.kind is ColumnKind.REAL
+    return ShownColumn(shown.name, title, _words_width(shown), _writer(shown), keep, right=right)
 
 
 def _writer(shown: Column):  # type: ignore[no-untyped-def]

@@ -11,7 +11,9 @@ from kfmt_cli.arrow.lake import DEFAULTS, Lake, lake_of
 from kfmt_cli.arrow.manifest import source_of
 from kfmt_cli.arrow.table_file import table_file
 from kfmt_cli.arrow.topic_ids import TopicIds
-from kfmt_cli.errors import UsageError
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.findings.damage import FILE_UNREADABLE
+from kfmt_cli.findings.finding import Finding
 from kfmt_cli.render.style import count, grouped
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
@@ -36,8 +38,13 @@ def export(lake: Lake, run: int = 0) -> Work:
         done, ids = export_bundle(request, pieces, to, lake, str(run)), TopicIds()
         results: list[Result] = []
         for piece, made in zip(pieces, done.pieces(), strict=True):
+            topic_id = None
+            try:
+                topic_id = ids.of(piece)
+            except InputError as error:
+                made.findings.append(Finding(piece.path, FILE_UNREADABLE, None, str(error)))
             kept = results_of(made.findings, made.edges)
-            source = source_of(piece, ids.of(piece))
+            source = source_of(piece, topic_id)
             about = {"input": source, "rows": made.rows, "offsets": made.offsets}
             results.append({**about, "outputs": [], **kept})
         results[0]["outputs"] = [output.name for output in done.outputs]

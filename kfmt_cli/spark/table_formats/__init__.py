@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import chain
 from typing import Protocol
 
 import pyarrow as pa
@@ -22,10 +23,9 @@ import pyarrow.parquet as pq
 from kfmt_cli.core.lazy import load
 from kfmt_cli.core.source import file_at
 from kfmt_cli.core.urls import is_local
-from kfmt_cli.errors import InputError, OutputError, UsageError
+from kfmt_cli.errors import OutputError, UsageError
 from kfmt_cli.rows.table_types import LAKE_TABLES
-from kfmt_cli.spark.commits import Commit, numbered
-from kfmt_cli.spark.ledger import Ledger
+from kfmt_cli.spark.commits import Commit, bundles_of, numbered
 
 AT_ONCE = 16  # footers of files
 
@@ -109,41 +109,36 @@ class TableTarget:
         table: OpenTable = load(TABLE_FORMATS[self.format].table)(to, name, self.catalog)
         return table
 
-    def bring_to(self, ledger: Ledger, commit: Commit) -> None:
+    def bring_to(self, to: str, commit: Commit) -> None:
         """Commit to each table what the export's commit changed; raises OutputError, UsageError."""
-        now = _files(ledger, commit)
+        now = _files(to, commit)
         for name in LAKE_TABLES if commit.number else ():
-            table = self._open(ledger.to, name)
+            table = self._open(to, name)
             if table.number == commit.number or not (table.number or now[name]):
                 continue
-            before = _files(ledger, numbered(ledger.to, table.number))[name]
+            before = _files(to, numbered(to, table.number))[name]
             removed = before.keys() - now[name]
             if removed and (foreign := removed - table.files()):
                 raise OutputError(
-                    f"{ledger.to}/{name}: another writer replaced {min(foreign)}, so that its rows "
+                    f"{to}/{name}: another writer replaced {min(foreign)}, so that its rows "
                     "cannot be removed; nothing committed to this table; export to another --to"
                 )
             new = {file: n_bytes for file, n_bytes in now[name].items() if file not in before}
             with ThreadPoolExecutor(AT_ONCE) as pool:
-                footers = pool.map(_footer, (f"{ledger.to}/{name}/{file}" for file in new))
+                footers = pool.map(_footer, (f"{to}/{name}/{file}" for file in new))
                 added = dict(zip(new, map(DataFile, new.values(), footers), strict=True))
             if added:
                 table.create(next(iter(added.values())).footer.schema.to_arrow_schema())
             table.commit(Change(commit.number, added, frozenset(removed)))
 
 
-def _files(ledger: Ledger, commit: Commit) -> dict[str, dict[str, int]]:
+def _files(to: str, commit: Commit) -> dict[str, dict[str, int]]:
     """The files of each table after a commit: name below its directory, and size in bytes. Raises
     InputError."""
     made: dict[str, dict[str, int]] = {table: {} for table in LAKE_TABLES}
-    for bundle in commit.state:
-        if not ledger.results(bundle):
-            raise InputError(
-                f"{ledger.done_folder}/{bundle}: missing, so that the files of commit "
-                f"{commit.number} are unknown; export to another --to"
-            )
-        for output in ledger.outputs(bundle):
-            made[output.table][output.name.removeprefix(f"{output.table}/")] = output.bytes
+    for file in chain.from_iterable(bundles_of(to, commit).values()):
+        table = file["table"]
+        made[table][file["file"].removeprefix(f"{table}/")] = file["bytes"]
     return made
 
 

@@ -7,12 +7,13 @@ first batch line. Lines are processed in runs that belong to one file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import cast
 
 import numpy as np
 
+from kfmt_cli.disk.names import place_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.writing.batches import Written
 from kfmt_cli.writing.build.batch_lines import plan_batches, plan_more
@@ -38,6 +39,8 @@ class SegmentBuilder:
     writer: RollingWriter
     by_file: bool
     """Whether a segment begins when a line names another file."""
+    topic: str | None = None
+    """The topic to which all records are to belong; None for that of their lines."""
     ignored: int = 0
     """Lines that report findings or results."""
     growing: Growing = field(init=False)
@@ -45,6 +48,7 @@ class SegmentBuilder:
     _file: str | None = None
     _target: Target | None = None
     _partitions: dict[str, OpenPartition] = field(default_factory=dict)
+    _topic: str | None = None  # of the lines
     _line: Batch | None = None  # the batch line of the next record
     _number: int = 0
 
@@ -94,7 +98,7 @@ class SegmentBuilder:
         if self._target is None or file not in (None, self._file):
             self.growing.close()
             self._file, self._line = file, None
-            self._begin(lines[0], target_of(lines[0]))
+            self._begin(lines[0], self._target_of(lines[0]))
         at = np.flatnonzero(np.array([type(line) is Batch for line in lines]))
         loose = int(at[0]) if len(at) else len(lines)
         if loose:
@@ -110,6 +114,19 @@ class SegmentBuilder:
             chosen, n = batches[first:end], counts[first:end]
             self._apply(plan_batches(chosen, records, n, self.options, self._partition))
             self._line = chosen[-1]
+
+    def _target_of(self, line: Record | Batch) -> Target:
+        """The file of a line, in a directory of the wanted topic; raises LineError."""
+        target = target_of(line)
+        if self.topic is None:
+            return target
+        if target.snapshot is not None:
+            raise wrong(line, "--topic: a KRaft snapshot belongs to no topic")
+        name, number = place_of(target.folder)
+        if name is not None and self._topic not in (None, name):
+            raise wrong(line, f"--topic: lines of two topics, {self._topic} and {name}")
+        self._topic = name or self._topic
+        return replace(target, folder=f"{self.topic}-{number or 0}")
 
     @property
     def _partition(self) -> OpenPartition:

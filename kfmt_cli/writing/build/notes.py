@@ -9,7 +9,8 @@ import msgspec
 
 from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.notes import checksum
-from kfmt_cli.formats.legacy import NOTES_V0
+from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.formats.legacy import ATTRIBUTES_V0, NOTES_V0
 from kfmt_cli.writing.build.jsonl import whole_lines, wrong
 from kfmt_cli.writing.build.parse import octets
 
@@ -53,6 +54,12 @@ def write_notes(path: str) -> Iterator[bytes]:
 def _message(line: bytes, number: int) -> bytes:
     try:
         note = _decode.decode(line)
+        codec = ATTRIBUTES_V0["compression"].of(note.attributes)
+        if note.compression not in (None, CODECS[codec] if codec < len(CODECS) else codec):
+            raise ValueError(
+                f"compression {note.compression!r} contradicts attributes {note.attributes}; "
+                "this layout is not compressed"
+            )
         key = octets(note.key, note.key_encoding)
         value = octets(note.value, note.value_encoding)
         values = {"crc": checksum(value), "magic": note.magic, "attributes": note.attributes}

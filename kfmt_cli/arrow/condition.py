@@ -1,0 +1,115 @@
+"""What a filter of a query engine implies: the places and the bounds of the rows that pass.
+
+Arrow prunes the files of a dataset by what is known of all their rows. Asked about one imaginary
+file, it says whether any such row can pass; an expression itself cannot be taken apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import dataset as ds
+from pyarrow.fs import LocalFileSystem
+
+from kfmt_cli.log.select import Selection
+from kfmt_cli.rows.table_types import BATCHES, has_records
+
+_FORMAT = ds.IpcFileFormat()
+_MOST_OFFSET = (1 << 63) - 1
+_MOST_TIME = 1 << 60  # microseconds from 1970, either way
+_TIME = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A filter on the rows of a table."""
+
+    schema: pa.Schema
+    expression: Any = None
+    """Arrow's expression; None for all rows."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The columns that it may need: its text contains their names."""
+        words = set(re.findall(r"\w+", str(self.expression)))
+        return frozenset(name for name in self.schema.names if name in words)
+
+    def allows(self, **values: object) -> bool:
+        """Whether a row with these values of columns can pass."""
+        return self._can_pass(reduce(and_, (_is(name, value) for name, value in values.items())))
+
+    def selection(self, table: str) -> Selection:
+        """The bounds that all rows of a table have if they pass."""
+        if has_records(table):
+            offset = self._least("offset", _offset, 0), self._most("offset", _offset)
+            since = self._least("timestamp", _time, -_MOST_TIME)
+            until = self._most("timestamp", _time, _MOST_TIME)
+            first_time = None if since is None else since // 1000
+            return Selection(*offset, first_time, None if until is None else -(-until // 1000))
+        if table == BATCHES.name:
+            first, last = (
+                Selection(self._least(name, _offset, 0), self._most(name, _offset))
+                for name in ("base_offset", "last_offset")
+            )
+            return first.within(last)
+        return Selection()
+
+    def _least(self, name: str, scalar: Callable[[int], pa.Scalar], low: int) -> int | None:
+        """The least value of a column in rows that pass; None if any is possible."""
+        if not self._bounds(name):
+            return None
+        high = _MOST_OFFSET if scalar is _offset else _MOST_TIME
+        least = _first(lambda value: self._can_pass(pc.field(name) <= scalar(value)), low, high)
+        return None if least == low else least
+
+    def _most(
+        self, name: str, scalar: Callable[[int], pa.Scalar], high: int = _MOST_OFFSET
+    ) -> int | None:
+        """The largest value of a column in rows that pass; None if any is possible."""
+        if not self._bounds(name):
+            return None
+        low = -high
+        beyond = _first(
+            lambda value: not self._can_pass(pc.field(name) >= scalar(value)), low, high
+        )
+        return None if beyond == high else beyond - 1
+
+    def _bounds(self, name: str) -> bool:
+        """Whether it says anything of a column, and fails rows that have no value there."""
+        return name in self.names and not self.allows(**{name: None})
+
+    def _can_pass(self, known: Any) -> bool:
+        """Whether a row can pass of which an expression is known to be true."""
+        if self.expression is None:
+            return True
+        file = _FORMAT.make_fragment("any", LocalFileSystem(), partition_expression=known)
+        files = ds.FileSystemDataset([file], self.schema, _FORMAT, LocalFileSystem())
+        return next(files.get_fragments(self.expression), None) is not None
+
+
+def _is(name: str, value: object) -> Any:
+    field = pc.field(name)
+    return field.is_null() if value is None else field == value
+
+
+def _offset(value: int) -> pa.Scalar:
+    return pa.scalar(value, pa.int64())
+
+
+def _time(value: int) -> pa.Scalar:
+    return pa.scalar(value, _TIME)
+
+
+def _first(is_true: Callable[[int], bool], low: int, high: int) -> int:
+    """The first number from low on from which something is true; high if it is not before."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_true(middle) else (middle + 1, high)
+    return low

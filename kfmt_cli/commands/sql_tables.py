@@ -1,0 +1,148 @@
+"""The tables of `kfmt sql`: read when a query asks, and only the files and columns it needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import groupby
+from threading import Event
+
+import pyarrow as pa
+
+from kfmt_cli.arrow.condition import Condition
+from kfmt_cli.arrow.inputs import files_of, input_of
+from kfmt_cli.arrow.schema import schema_of
+from kfmt_cli.arrow.tables import MAKERS, PieceRead, rows_of
+from kfmt_cli.core.source import open_source
+from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.tree import TROUBLES, printable
+from kfmt_cli.errors import InputError
+from kfmt_cli.findings.damage import UNREAD
+from kfmt_cli.findings.finding import Severity
+from kfmt_cli.log.select import Asked, Selection
+from kfmt_cli.rows.table_types import FINDINGS, chosen, has_records
+from kfmt_cli.sharing.piece import MIB, Piece, pack, telling
+from kfmt_cli.sharing.pieces import Pieces
+from kfmt_cli.sharing.request import Request
+
+SHARE = 8 * MIB  # bytes to read between two looks at whether to go on
+
+
+@dataclass(slots=True)
+class ReadSoFar:
+    """What the tables of a query met; they are read in threads of DuckDB."""
+
+    unread: dict[str, None] = field(default_factory=dict)
+    """Messages about inputs that could not be read, each once."""
+    damaged: dict[str, int] = field(default_factory=dict)
+    """The errors found in each file."""
+    stopped: Event = field(default_factory=Event)
+    """Set when nobody wants more rows."""
+
+    def take(self, piece: Piece, read: PieceRead) -> None:
+        """Remember the findings of a piece."""
+        for finding in read.findings:
+            if finding.code in UNREAD:
+                self.unread[printable(finding.message)] = None
+        errors = sum(
+            finding.code.severity is Severity.ERROR and finding.code not in UNREAD
+            for finding in read.findings
+        )
+        if errors:
+            self.damaged[piece.path] = errors
+
+
+@dataclass(frozen=True, slots=True)
+class TableScan:
+    """A table of some paths."""
+
+    request: Request
+    so_far: ReadSoFar
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of all columns."""
+        return schema_of(chosen(self.request.table, ()))
+
+    def parts(self, columns: Sequence[str], condition: Condition) -> Iterator[pa.RecordBatch]:
+        """Arrow batches with these columns: all rows that can pass a filter, and others."""
+        table = self.request.table
+        wanted = condition.selection(table)
+        asked = Asked(wanted) if has_records(table) else Asked()
+        is_deep = table == FINDINGS.name  # of all that a query of records can meet
+        request = replace(self.request, columns=tuple(columns), asked=asked, deep=is_deep)
+        files = self._files(condition, wanted)
+        for share in files.shared(pack(files, SHARE)):
+            rows = self._whole_files if table in MAKERS else self._logs
+            for part in rows(request, share):
+                if self.so_far.stopped.is_set():
+                    return
+                yield part
+            if self.so_far.stopped.is_set():
+                return
+
+    def _files(self, condition: Condition, wanted: Selection) -> Pieces:
+        """The files that can have rows that pass."""
+
+        @cache
+        def is_asked(topic: str | None, partition: int | None) -> bool:
+            name = None if topic is None else printable(topic)
+            return condition.allows(topic=name, partition=partition)
+
+        def can_pass(piece: Piece) -> bool:
+            if not is_asked(*piece.place):
+                return False
+            return "file" not in condition.names or condition.allows(file=printable(piece.path))
+
+        return _near(Pieces(self._listed()).in_order().those(can_pass), wanted)
+
+    def _listed(self) -> Iterator[Piece]:
+        """The files of all paths, named as the paths are given."""
+        for path in self.request.paths:
+            for words in TROUBLES.get(path.rstrip(os.sep), ()):
+                self.so_far.unread[words] = None
+            try:
+                files = files_of(replace(self.request, paths=(path,)))
+            except InputError as error:
+                self.so_far.unread[printable(str(error))] = None
+                continue
+            top = os.path.abspath(path).rstrip(os.sep)  # noqa: PTH100 (links stay as named)
+            for piece in files:
+                named = replace(piece, path=path.rstrip(os.sep) + piece.path.removeprefix(top))
+                if piece.trouble is None:
+                    yield named
+                else:
+                    self.so_far.unread[f"{printable(named.path)}: {piece.trouble}"] = None
+
+    def _logs(self, request: Request, pieces: Pieces) -> Iterator[pa.RecordBatch]:
+        """Records or batches."""
+        read = [PieceRead() for _ in pieces]
+        try:
+            yield from rows_of(request, request.table, pieces, read)
+        finally:
+            for piece, its in zip(pieces, read, strict=True):
+                self.so_far.take(piece, its)
+
+    def _whole_files(self, request: Request, pieces: Pieces) -> Iterator[pa.RecordBatch]:
+        """Rows of tables that read each file as a whole."""
+        for piece in pieces:
+            try:
+                open_source(piece.path).close()  # rows do not say that it could not be read
+            except InputError as error:
+                self.so_far.unread[str(error)] = None
+                continue
+            with telling(piece):
+                yield from MAKERS[request.table](request, piece)
+
+
+def _near(files: Pieces, wanted: Selection) -> Pieces:
+    """The files without logs whose offsets, by their names, are out of bounds."""
+    if wanted.first_offset is None and wanted.last_offset is None:
+        return files
+    kept = set()
+    for kind, pieces in groupby(files, key=lambda piece: (piece.folder, piece.kind)):
+        logs = [input_of(piece) for piece in pieces]
+        kept |= {log.path for log in (wanted.logs(logs) if kind[1] is LOG else logs)}
+    return files.those(lambda piece: piece.path in kept)

@@ -1,0 +1,44 @@
+"""Recognises Redpanda's data, whose segments hold Kafka's records behind other batch headers.
+
+Source: Redpanda's `model::record_batch_header` and `storage::segment_full_path`.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import Path
+
+from kfmt_cli.core.codecs.checksum import CRC32C, RunningCrc
+
+REDPANDA = "Redpanda data, whose segments kfmt does not read; read the topics with a Kafka client"
+# header_crc, size_bytes, base_offset, type, crc, attributes, last_offset_delta, first_timestamp,
+# max_timestamp, producer_id, producer_epoch, base_sequence, record_count
+_HEADER = struct.Struct("<IiqbiHiqqqhii")
+_SEGMENT = re.compile(r"^\d+-\d+-v\d+\.log$")  # BASE-TERM-VERSION
+_OWN = ("redpanda/controller", "redpanda/kvstore")
+_DEPTHS = ("", "*_*/", "*/*_*/", "*/*/*_*/")  # namespace, topic, partition and revision
+
+
+def is_redpanda_log(name: str) -> bool:
+    """Whether a name is that of a Redpanda segment."""
+    return _SEGMENT.match(name) is not None
+
+
+def is_redpanda_batch(start: bytes) -> bool:
+    """Whether bytes begin with a batch header of Redpanda's, whose checksum matches."""
+    if len(start) < _HEADER.size:
+        return False
+    stored, size = struct.unpack_from("<Ii", start)
+    crc = RunningCrc(CRC32C)
+    crc.update(start[4 : _HEADER.size])
+    return size >= _HEADER.size and crc.value == stored
+
+
+def is_redpanda_directory(path: str) -> bool:
+    """Whether a directory without broker files is a Redpanda data directory or in one."""
+    top = Path(path)
+    if any((top / own).is_dir() for own in _OWN):
+        return True
+    found = (file.name for depth in _DEPTHS for file in top.glob(f"{depth}*-*-v*.log"))
+    return any(map(is_redpanda_log, found))

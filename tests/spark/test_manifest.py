@@ -1,0 +1,151 @@
+"""What a commit writes, and how a manifest in parts is read."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.lake_runs import export, found, listed, manifest, without_spark
+from tests.support.samples import ORDERS
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow.parquet")
+
+from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.errors import InputError
+from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.sharing.pieces import Pieces
+from kfmt_cli.spark.job import Job
+from kfmt_cli.spark.ledger import Ledger
+from kfmt_cli.spark.parts import Part, appended, sweep, values_in
+from kfmt_cli.spark.request import request_of
+
+
+@pytest.fixture(autouse=True)
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_spark(monkeypatch)
+
+
+def add_partitions(logs: Path, first: int, end: int) -> None:
+    """Partitions of a segment each, whose files are of the same sizes."""
+    for number in range(first, end):
+        folder = logs / f"orders-{number:04}"
+        folder.mkdir(parents=True)
+        shutil.copy(ORDERS, folder)
+        os.utime(folder / ORDERS.name, (1_700_000_000, 1_700_000_000))
+
+
+def written_by(to: Path, *paths: Path, **options: Any) -> int:
+    """Bytes that a run writes into the table's own directory, without the list of its files."""
+
+    def files() -> dict[Path, tuple[int, int]]:
+        every = [path for path in (to / "_kfmt").rglob("*") if path.is_file()]
+        return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in every}
+
+    before = files()
+    export(to, *paths, one_file_per_partition=True, **options)
+    changed = (path for path, of in files().items() if before.get(path) != of)
+    return sum(path.stat().st_size for path in changed if path.name != "manifest.json")
+
+
+def test_a_commit_writes_no_more_to_a_larger_table(tmp_path: Path) -> None:
+    written = []
+    for name, n in (("few", 4), ("many", 64)):
+        logs, to = tmp_path / name / "in", tmp_path / name / "to"
+        add_partitions(logs, 0, n)
+        written_by(to, logs)
+        add_partitions(logs, n, n + 1)
+        written.append(written_by(to, logs))
+        assert listed(to) == found(to)
+        assert len(manifest(to)["inputs"]) == n + 1
+    few, many = written
+    assert many < few * 1.1
+
+
+def test_many_commits_have_few_parts(tmp_path: Path) -> None:
+    logs, to = tmp_path / "in", tmp_path / "to"
+    for n in range(20):
+        add_partitions(logs, n, n + 1)
+        written_by(to, logs, mode="sync")
+        assert len(list((to / "_kfmt/manifest").iterdir())) <= 5
+    assert len(manifest(to)["inputs"]) == 20
+    shutil.rmtree(logs / "orders-0007")
+    written_by(to, logs, mode="sync")
+    assert len(manifest(to)["inputs"]) == 19
+    assert listed(to) == found(to)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_parts_have_the_last_values(seed: int, tmp_path: Path) -> None:
+    """And each value is written again a few times only."""
+    chosen, folder = random.Random(seed), str(tmp_path)
+    expected: dict[str, Any] = {}
+    parts: tuple[Part, ...] = ()
+    for number in range(1, 60):
+        keys = {f"key {chosen.randrange(40)}" for _ in range(chosen.choice((1, 1, 2, 30)))}
+        changes = {key: chosen.choice((None, {"a": number}, "x" * 50)) for key in keys}
+        parts = appended(folder, parts, number, changes.items())
+        expected |= changes
+        found = dict(values_in(folder, parts))
+        assert {key: found[key] for key in found if found[key] is not None} == {
+            key: value for key, value in expected.items() if value is not None
+        }
+        sizes = [part.bytes for part in parts]
+        assert sizes == [(tmp_path / part.name).stat().st_size for part in parts]
+        assert len(sizes) < 12
+        sweep(folder, parts)
+        assert {path.name for path in tmp_path.iterdir()} == {part.name for part in parts}
+    assert appended(folder, parts, 60, ()) == parts
+
+
+def test_a_part_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"gone.jsonl: No such file"):
+        list(values_in(str(tmp_path), [Part("gone.jsonl", 1)]))
+
+
+def large_logs(n: int) -> Pieces:
+    size = 100 << 20
+    return Pieces(Piece(f"/a-{i}/0.log", LOG, 0, size, 7, 0, size) for i in range(n))
+
+
+def cut_at(to: Path, files: Pieces, share: int) -> list[int]:
+    """Where the parts of the last file begin, in MiB."""
+    ledger = Ledger(str(to), Job("verify", lambda *_: [], {}))
+    ledger.open()
+    ledger.plan(replace(request_of({}), max_split=share << 20, parallelism=1), files)
+    return [piece.start >> 20 for piece in ledger.pieces if piece.path == files[-1].path]
+
+
+def test_an_input_that_has_not_changed_keeps_its_parts(tmp_path: Path) -> None:
+    def plan() -> dict[str, Any]:
+        parts = json.loads((tmp_path / "_kfmt/plan.json").read_text())["parts"]
+        return dict(values_in(f"{tmp_path}/_kfmt/plan", [Part(**part) for part in parts]))
+
+    assert cut_at(tmp_path, large_logs(3), 200) == [0]
+    assert plan() == {}
+    assert cut_at(tmp_path, large_logs(3), 50) == [0, 50]
+    written = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    assert cut_at(tmp_path, large_logs(3), 50) == [0, 50]
+    assert written == {path: path.stat().st_mtime_ns for path in written}
+    assert cut_at(tmp_path, large_logs(4), 200) == [0]
+    assert cut_at(tmp_path, large_logs(3), 200) == [0, 50]
+    shorter = [replace(piece, size=50 << 20, end=50 << 20) for piece in large_logs(1)]
+    assert cut_at(tmp_path, Pieces(shorter), 50) == [0]
+    assert {path for path, value in plan().items() if value is not None} == set()
+
+
+def test_what_was_whole_is_not_cut_by_a_job_with_less_to_do(tmp_path: Path) -> None:
+    """A share of few inputs is smaller, but not that of a job that goes on."""
+    log = large_logs(1)
+    for files in (large_logs(40), log):
+        ledger = Ledger(str(tmp_path), Job("verify", lambda *_: [], {}))
+        ledger.open()
+        ledger.plan(replace(request_of({}), parallelism=30), files)
+        assert ledger.pieces == files
