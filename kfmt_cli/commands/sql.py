@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from queue import Empty, Queue
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import duckdb
@@ -97,11 +97,16 @@ class SqlSession:
         the query.
         """
         made: Queue[Any] = Queue(AHEAD)
+        done, is_over = Event(), False
+
+        def work() -> None:
+            _run(self.connection, query, made)
+            done.set()
+
+        worker = Thread(target=work, daemon=True)
         with _told_in_one_line(query):
-            worker = Thread(target=_run, args=(self.connection, query, made), daemon=True)
-            worker.start()
-            is_over = False
             try:
+                worker.start()  # here, because Ctrl+C may come when it has just begun
                 while not is_over:
                     item = made.get()
                     is_over = item is None or isinstance(item, BaseException)
@@ -111,11 +116,11 @@ class SqlSession:
                         yield item
             finally:
                 self._so_far.stopped.set()
-                while not is_over and worker.is_alive():
-                    self.connection.interrupt()
+                while not done.wait(0.05) and worker.ident is not None:
+                    if not is_over:
+                        self.connection.interrupt()
                     with suppress(Empty):
-                        made.get(timeout=0.05)
-                worker.join()
+                        made.get_nowait()
 
     def _tell(self) -> None:
         """Report what could not be read, and damage."""

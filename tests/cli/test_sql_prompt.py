@@ -77,10 +77,7 @@ def test_a_session(terminal: Terminal) -> None:
     assert terminal.end() == 0
 
 
-def test_ctrl_c_cancels_a_statement_and_a_query(terminal: Terminal) -> None:
-    terminal.say("select 1 as", MORE)
-    terminal.running.send_signal(signal.SIGINT)
-    terminal.until(FIRST)
+def test_ctrl_c_cancels_a_query(terminal: Terminal) -> None:
     os.write(terminal._screen, f"select 41 + 1 as before; {ENDLESS}\n".encode())
     terminal.until("1 row shown")
     terminal.running.send_signal(signal.SIGINT)
