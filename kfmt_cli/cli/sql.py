@@ -41,9 +41,7 @@ def is_query(text: str) -> bool:
 
 
 @click.command(short_help="Ask in SQL, with DuckDB.")
-@click.argument(
-    "words", nargs=-1, required=True, metavar="[QUERY] PATH...", type=QueryOrPath()
-)
+@click.argument("words", nargs=-1, required=True, metavar="[QUERY] PATH...", type=QueryOrPath())
 @private_key
 @common(output_format, wide, color, max_decompressed)
 def sql(words: tuple[str, ...], common: Common) -> int:

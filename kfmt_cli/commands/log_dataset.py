@@ -16,8 +16,8 @@ from pyarrow import dataset as ds
 from kfmt_cli.arrow.condition import Condition
 
 
-class Scanned(Protocol):
-    """A table, read anew each time."""
+class ScannedTable(Protocol):
+    """A table, read again each time."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -31,7 +31,7 @@ class Scanned(Protocol):
 class LogScanner:
     """Some columns of the rows that pass a filter, as Arrow's Scanner gives them."""
 
-    _wanted: Scanned
+    _wanted: ScannedTable
     _schema: pa.Schema
     """All columns."""
     _names: Sequence[str]
@@ -79,7 +79,7 @@ class LogScanner:
 class LogDataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no types
     """The rows of a scan; each scanner reads the logs again."""
 
-    def __init__(self, wanted: Scanned) -> None:
+    def __init__(self, wanted: ScannedTable) -> None:
         super().__init__(wanted.schema.empty_table())
         self._wanted = wanted
 

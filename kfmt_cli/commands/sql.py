@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from queue import Empty, Queue
@@ -90,7 +90,7 @@ class SqlSession:
         self.run.sink.put(writer.end())
         self.run.sink.flush()
 
-    def _answer(self, query: str) -> Iterator[pa.Schema | pa.RecordBatch]:
+    def _answer(self, query: str) -> Generator[pa.Schema | pa.RecordBatch, None, None]:
         """The schema of the result, if it has one, and its rows.
 
         A thread waits for DuckDB, so that Ctrl+C reaches Python. Closing the iterator interrupts
@@ -127,7 +127,7 @@ class SqlSession:
             words = f"{errors} in {count(len(damaged), 'file')}, {printable(next(iter(damaged)))}"
             more = ", …" if len(damaged) > 1 else ""
             self.run.sink.note(
-                f"kfmt: {words}{more}: the rows are what is readable; see select * from findings\n"
+                f"kfmt: {words}{more}: rows are what is readable; the table findings says more\n"
             )
 
     def close(self) -> None:
@@ -163,7 +163,7 @@ def _told_in_one_line(query: str) -> Iterator[None]:
     except (duckdb.Error, RuntimeError) as error:
         words = _one_line(str(error))
         if words.startswith("Parser Error") and _OFFSET.search(query):
-            words += '; as a column, write "offset" in double quotes: SQL has a keyword of this name'
+            words += "; the column offset needs double quotes, as it is a keyword"
         raise UsageError(words) from None
 
 

@@ -7,6 +7,7 @@ import errno
 import lzma
 import os
 import stat
+import struct
 import tarfile
 import tempfile
 import time
@@ -26,6 +27,11 @@ from kfmt_cli.errors import InputError
 _OTHERS: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open}
 # Errors of a name in an archive, as of one that is also the name of a directory.
 _OF_NAMES = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG})
+# The last two are what zipfile raises for some fields, such as a name that is not UTF-8.
+_CORRUPT = (
+    *(tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError),
+    *(struct.error, ValueError),
+)
 PIECE = 1 << 20
 _ZEROS = bytes(PIECE)
 _ENCRYPTED = 1  # a bit of a file's flags
@@ -45,7 +51,7 @@ def unpack(archive: str, to: str) -> list[str]:
         for name, at, content in _members(archive, found):
             _write(Path(to) / name, at, content)
         _link(Path(to), found.links)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError) as error:
+    except _CORRUPT as error:
         raise InputError(f"{printable(archive)}: truncated or corrupt archive: {error}") from error
     except (RuntimeError, NotImplementedError) as error:  # encrypted, or an unsupported method
         raise InputError(f"{printable(archive)}: cannot be read: {error}") from error
@@ -122,6 +128,9 @@ def _members(archive: str, found: _Contents) -> Iterator[Member]:
 def _of_zip(file: Any, archive: str, found: _Contents) -> Iterator[Member]:
     with zipfile.ZipFile(file) as packed:
         for info in packed.infolist():
+            if not info.filename:
+                found.troubles.append(f"{archive}: a member without a name, left out")
+                continue
             name = _named(info.filename, archive, found)
             if info.is_dir() or not name:
                 continue

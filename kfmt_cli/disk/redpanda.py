@@ -1,4 +1,4 @@
-"""Recognises Redpanda's data, whose segments hold Kafka's records behind other batch headers.
+"""Recognises Redpanda's data: segments of Kafka's records with other batch headers.
 
 Source: Redpanda's `model::record_batch_header` and `storage::segment_full_path`.
 """
@@ -32,7 +32,7 @@ def is_redpanda_batch(start: bytes) -> bool:
     stored, size = struct.unpack_from("<Ii", start)
     crc = RunningCrc(CRC32C)
     crc.update(start[4 : _HEADER.size])
-    return size >= _HEADER.size and crc.value == stored
+    return bool(size >= _HEADER.size and crc.value == stored)
 
 
 def is_redpanda_directory(path: str) -> bool:

@@ -20,9 +20,10 @@ from kfmt_cli.core.layout.wire import Array, Bytes
 class ColumnKind(enum.Enum):
     """The kind of a column's values.
 
-    NUMBER: an integer. REAL: a number with a fraction or of any size, as text. FLAG: 0 for no, 1 for yes. CHOICE: the
-    number of a word. BYTES: any bytes. TEXT: UTF-8 bytes. JSON: bytes of a JSON value. HEADERS: a
-    list of rows with two bytes fields. GROUP: columns that JSON puts into a nested object.
+    NUMBER: an integer. REAL: a number with a fraction or of any size, as text. FLAG: 0 for no, 1
+    for yes. CHOICE: the number of a word. BYTES: any bytes. TEXT: UTF-8 bytes. JSON: bytes of a
+    JSON value. HEADERS: a list of rows with two bytes fields. GROUP: columns that JSON puts into a
+    nested object.
     """
 
     NUMBER = enum.auto()

@@ -16,6 +16,7 @@ import pytest
 
 from kfmt_cli.core.native import kernel
 from tests.support import warm
+from tests.support.interpreted import copy_sources
 from tests.support.samples import ORDERS, TXN, UPGRADED, environment
 from tests.support.segments import positions, write
 from tools.kafka import ROOT, SAMPLES
@@ -41,8 +42,7 @@ TO_BE_COMPILED = sorted(
 def interpreted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package without its compiled modules."""
     home = tmp_path_factory.mktemp("interpreted")
-    ignore = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
-    shutil.copytree(ROOT / "kfmt_cli", home / "kfmt_cli", ignore=ignore)
+    copy_sources(home)
     return home
 
 

@@ -120,3 +120,40 @@ def test_a_name_that_has_no_place_is_named(names: list[str], why: str, tmp_path:
     assert "TMPDIR" not in done.err
     assert done.err.startswith(f"kfmt: {path}: orders-0/a")
     assert done.err.endswith(f": cannot be unpacked: {why}\n")
+
+
+def zip_with(path: Path, name: bytes, flags: int = 0, offset: int | None = None) -> Path:
+    """A zip with the log, and before it a member whose name, flags and place are these."""
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr(zipfile.ZipInfo("x" * len(name)), b"")
+        packed.write(ORDERS, NAME)
+    data = bytearray(path.read_bytes())
+    entry = data.index(b"PK\1\2")
+    for front, at in ((data.index(b"PK\3\4"), 30), (entry, 46)):
+        data[front + at : front + at + len(name)] = name
+    data[entry + 8 : entry + 10] = flags.to_bytes(2, "little")
+    if offset is not None:
+        data[entry + 42 : entry + 46] = offset.to_bytes(4, "little")
+    path.write_bytes(data)
+    return path
+
+
+def test_a_member_of_a_zip_without_a_name_is_left_out(tmp_path: Path) -> None:
+    done = kfmt("verify-crc", zip_with(tmp_path / "a.zip", b""))
+    assert done.code == 3
+    assert "a.zip: a member without a name, left out" in done.err
+    assert "240 records" in done.out
+
+
+UTF_8 = 0x800
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "offset"), [(b"\xff\xfe", UTF_8, None), (b"a", 0, 1 << 31)]
+)
+def test_a_directory_of_a_zip_that_is_corrupt(
+    name: bytes, flags: int, offset: int | None, tmp_path: Path
+) -> None:
+    done = kfmt("verify-crc", zip_with(tmp_path / "a.zip", name, flags, offset))
+    assert done.code == 3
+    assert "a.zip: truncated or corrupt archive: " in done.err

@@ -28,6 +28,7 @@ NOT_RUN = {
     SQL: ["pip install"],
     "batch-by-hand.md": ["kafka-dump-log.sh"],
     "consumer-stands-still.md": ["kafka-consumer-groups.sh", "kafka-transactions.sh"],
+    "group-offsets.md": ["--from-file", "--to-datetime"],
     "one-page.md": ["pip install", "kfmt pipeline verify"],
     PARQUET: ["pip install"],
     "restore-a-topic.md": ["kcat -P"],
