@@ -17,7 +17,7 @@ from typing import Any
 
 from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.errors import UsageError
-from kfmt_cli.topics.budget import FREE_VALUES, MOST_NAMES, Budget
+from kfmt_cli.topics.budget import FREE_VALUES, MOST_NAMES, PayloadBudget
 
 MOST_DECIMAL = 1 << 12  # bytes: the time to make one grows with their square
 _FIXED = {"null": 0, "boolean": 1, "float": 4, "double": 8}
@@ -56,7 +56,7 @@ def reader_of(name: str, text: str, references: Sequence[str] = ()) -> Callable[
         raise UsageError(f"{name}: not an Avro schema: {_words(error)}") from error
 
     def read(data: bytes) -> Any:
-        budget = Budget(data)
+        budget = PayloadBudget(data)
         if is_large:
             _AvroBounds(names, data, budget).check(parsed)
         stream = BytesIO(data)
@@ -108,7 +108,7 @@ def _is_decimal(schema: Any) -> bool:
 class _AvroBounds:
     """Walks a value to check its bounds. names: the named schemas."""
 
-    def __init__(self, names: dict[str, Any], data: bytes, budget: Budget) -> None:
+    def __init__(self, names: dict[str, Any], data: bytes, budget: PayloadBudget) -> None:
         self._names = names
         self._data = data
         self._at = 0

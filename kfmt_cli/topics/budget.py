@@ -10,7 +10,7 @@ MOST_NAMES = 16 << 20  # characters: a value of two bytes may repeat a long name
 MOST_DEPTH = 100
 
 
-class Budget:
+class PayloadBudget:
     """What is left for a key or value; raises ValueError if it is too large to begin with."""
 
     def __init__(self, data: bytes) -> None:

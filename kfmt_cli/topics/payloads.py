@@ -19,7 +19,7 @@ from typing import Any
 
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.lazy import load
-from kfmt_cli.topics.budget import FREE_VALUES, Budget
+from kfmt_cli.topics.budget import FREE_VALUES, PayloadBudget
 from kfmt_cli.topics.decoder import Decoded, Decoder
 
 Read = Callable[[bytes], Any]
@@ -135,7 +135,7 @@ def _float(text: str) -> float:
 
 def _check_shape(data: bytes) -> None:
     """Raise ValueError for JSON that is too large, or nested too deeply."""
-    budget = Budget(data)
+    budget = PayloadBudget(data)
     opened = data.count(b"[") + data.count(b"{")
     if opened <= MOST_DEPTH and opened + data.count(b",") <= FREE_VALUES:
         return

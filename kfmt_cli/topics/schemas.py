@@ -13,7 +13,7 @@ from typing import Any
 from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.errors import UsageError
 from kfmt_cli.topics.avro import avro_reader, reader_of
-from kfmt_cli.topics.budget import FREE_VALUES, MOST_DEPTH, MOST_NAMES, Budget
+from kfmt_cli.topics.budget import FREE_VALUES, MOST_DEPTH, MOST_NAMES, PayloadBudget
 from kfmt_cli.topics.payloads import Read, Registered, Schema, SchemaRegistry, Version, read_json
 
 FRAME = 5
@@ -208,7 +208,7 @@ def _message(made: Any, data: bytes, size: int) -> Any:
     """A message as a dict; raises ValueError. size: of its descriptors in bytes."""
     from google.protobuf.json_format import MessageToDict
 
-    budget = Budget(data)
+    budget = PayloadBudget(data)
     try:
         message = made.FromString(data)
         if len(data) > FREE_VALUES or len(data) * size > MOST_NAMES:
@@ -218,7 +218,7 @@ def _message(made: Any, data: bytes, size: int) -> Any:
         raise ValueError(str(error)) from error
 
 
-def _spend(budget: Budget, message: Any, depth: int) -> None:
+def _spend(budget: PayloadBudget, message: Any, depth: int) -> None:
     """Count a message and what it contains, which takes far less memory before it is a dict; raises
     ValueError."""
     budget.check_depth(depth)

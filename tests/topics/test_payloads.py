@@ -132,6 +132,7 @@ def test_a_key_of_a_group_may_have_more_after_it() -> None:
         b"[" + b"{}" * 1_100_000 + b"]",
         b'{"a":0' + b',"":0' * 1_100_000 + b"}",
     ],
+    ids=["numbers", "arrays", "objects", "members"],
 )
 def test_json_of_too_many_values_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="more than the 1048576 values that are decoded"):

@@ -152,6 +152,7 @@ def test_types_in_a_long_row_are_said(descriptor_file: Path) -> None:
         (varint(2 << 20) + bytes(1 << 20), "cannot have 1048576 indexes"),
         (b"\x04\0\0", r"no message \[0, 0\]"),
     ],
+    ids=["one of -1", "-1", "many", "none so deep"],
 )
 def test_indexes_of_no_message_are_said(indexes: bytes, words: str, descriptor_file: Path) -> None:
     read = FORMATS["confluent"].reader(Schema(folder=descriptor_file.parent))
