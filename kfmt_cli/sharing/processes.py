@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -47,9 +50,8 @@ def map_processes(
         return
     from concurrent.futures import Future, ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
-    from multiprocessing import active_children
 
-    before = set(active_children())
+    before = set(multiprocessing.active_children())
     shares = (items[i : i + at_once] for i in range(0, len(items), at_once))
     pending: deque[Future[list[R]]] = deque()
     with _no_interrupt():
@@ -68,7 +70,7 @@ def map_processes(
         )
         raise KfmtError(words) from None
     except BaseException:
-        for process in set(active_children()) - before:
+        for process in set(multiprocessing.active_children()) - before:
             process.terminate()
         raise
     finally:
@@ -93,6 +95,15 @@ def _each(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
 
 
 def _end_when_told() -> None:
-    """Ignore interrupts, which the main process handles; end when it terminates this process."""
+    """Ignore interrupts, which the main process handles; end when it terminates this process, or is
+    killed: otherwise this process would wait for work forever, and hold what the other locked."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    main = multiprocessing.parent_process()
+    assert main is not None
+    main.join()
+    os._exit(128 + signal.SIGTERM)

@@ -84,7 +84,7 @@ class Staging:
             parent = self.destination  # so that renames stay within one file system
         with writing(self.destination):
             parent.mkdir(parents=True, exist_ok=True)
-            # A killed run that made DST has left something beside it.
+            # A killed run that made DST has left something next to it.
             parents = {parent, self.destination.absolute().parent}
             self.left_over = [path for each in sorted(parents) for path in take_away(each)]
             self._claim: Claim = claim_folder(parent)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
+
 import pytest
 
 from kfmt_cli.sharing import processes
@@ -31,3 +35,23 @@ def test_one_job_or_one_item_starts_no_process() -> None:
     assert list(map_processes(seen.append, [1, 2, 3], 1)) == [None] * 3
     assert list(map_processes(seen.append, [4], 8)) == [None]
     assert seen == [1, 2, 3, 4]  # of this process
+
+
+def _say_and_sleep(pipe: int) -> None:
+    os.write(pipe, b"x")
+    time.sleep(60)
+
+
+def test_processes_end_when_the_main_one_is_killed() -> None:
+    ours, theirs = os.pipe()
+    if (main := os.fork()) == 0:
+        list(map_processes(_say_and_sleep, [theirs, theirs], 2))
+        os._exit(1)
+    os.close(theirs)
+    with open(ours, "rb", buffering=0) as pipe:  # noqa: PTH123 (a descriptor)
+        assert pipe.read(1) + pipe.read(1) == b"xx"
+        os.kill(main, signal.SIGKILL)
+        os.waitpid(main, 0)
+        killed = time.monotonic()
+        assert pipe.read(1) == b""  # when nobody has the other end any more
+    assert time.monotonic() - killed < 30
