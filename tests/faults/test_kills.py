@@ -30,6 +30,7 @@ from tools.kafka import ROOT
 
 pytestmark = NEEDED
 KILLS = 200
+SHORT = ("salvage", "rebuild-index-in-place", "build", "export")  # the others: in the long run
 OLD = 10  # seconds, after which a leftover cannot be new
 MADE = "out/made"
 INDEXES = ("*index", "*.snapshot")
@@ -217,7 +218,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("faults"))
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize(
+    "name",
+    [name if name in SHORT else pytest.param(name, marks=pytest.mark.fuzz) for name in WRITERS],
+)
 def test_a_kill_leaves_nothing_half(name: str, library: Path, tmp_path: Path) -> None:
     killed = Killed(benched(library, tmp_path), name)
     n_calls = killed.bench.calls(killed.writer.command, "any", "out")

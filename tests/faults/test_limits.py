@@ -40,6 +40,7 @@ WRITERS = {
     "export-csv": f"export {BROKER} --to made --format csv --tables records,batches",
     "report": f"report {BROKER} --to made/page.html --data made/data.json --now 2030-01-01",
 }
+SHORT = ("verify-crc", "export")  # the others are in the long run
 _TIMES = re.compile(r'"(made_at|seconds)":[0-9.e-]+')
 
 
@@ -62,7 +63,13 @@ def files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-@pytest.mark.parametrize("name", [*READERS, *WRITERS])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in SHORT else pytest.param(name, marks=pytest.mark.fuzz)
+        for name in (*READERS, *WRITERS)
+    ],
+)
 def test_a_command_works_within_limits(name: str, tmp_path: Path) -> None:
     command = {**READERS, **WRITERS}[name]
     free = run(command, tmp_path / "free")
