@@ -111,12 +111,15 @@ def json_contract() -> str:
         "[schema/kfmt-1.json](schema/kfmt-1.json) is the JSON Schema of a line, which `kfmt format "
         "--json-schema` prints. Within version 1, types, members and values may be added; none is "
         "removed, renamed or given another meaning. A program should ignore members that it does "
-        "not know. `kfmt --version` names the version, as do the schema's `$id` and `json_version` in "
-        "the first object of `kfmt report --data`.\n\n"
+        "not know. `kfmt --version` names the version, as do the schema's `$id` and `json_version` "
+        "in the first object of `kfmt report --data`.\n\n"
         "`cat --json` is the exception: it prints the objects of `kcat -J`, which have no `type`. "
         "The schema has them as `#/$defs/kcat`.\n\n"
         "A few types have two shapes, which are told apart by a member that only one of them has: "
-        f"{_told_apart()}. The schema has them as `oneOf`."
+        f"{_told_apart()}. The schema has them as `oneOf`.\n\n"
+        "Generators make types of it for other languages: "
+        "[examples/typescript](../examples/typescript/findings.ts) prints the findings of `kfmt "
+        "check --json` with types made by json-schema-to-typescript."
     )
     parts = [f"# JSON\n\n{MADE}\n{intro}\n"]
     for part in contract():

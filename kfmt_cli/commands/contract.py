@@ -61,9 +61,7 @@ def contract() -> Iterator[ContractPart]:
     yield ContractPart("Rows of commands", (FOUND, TRANSACTION, RANGE, REQUEST, RESPONSE))
     yield ContractPart("Log shapes, and the report page", SHAPES)
     for topic in REPLAYS:
-        yield ContractPart(
-            f"The state of {topic}", tuple(type_.rows for type_ in replay_of(topic).types)
-        )
+        yield ContractPart(f"The state of {topic}", _state_types(topic))
     kinds = dict.fromkeys(chain.from_iterable(kind.row_types for kind in KINDS))
     yield ContractPart(
         "Entries of files",
@@ -85,6 +83,15 @@ def telling(shape: RowType, shapes: tuple[RowType, ...]) -> str:
     others = {column.name for other in shapes if other is not shape for column in other.columns}
     others |= {"file", *PLACE}
     return next(it.name for it in shape.columns if it.name not in others and not it.only)
+
+
+def state_types() -> frozenset[RowType]:
+    """The types of `state`, whose objects have a `change` with --since-offset."""
+    return frozenset(chain.from_iterable(map(_state_types, REPLAYS)))
+
+
+def _state_types(topic: str) -> tuple[RowType, ...]:
+    return tuple(type_.rows for type_ in replay_of(topic).types)
 
 
 def results() -> dict[str, RowType]:

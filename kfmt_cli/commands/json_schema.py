@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from kfmt_cli.commands.contract import shapes_by_name, telling
+from kfmt_cli.commands.contract import shapes_by_name, state_types, telling
 from kfmt_cli.rows.column import PLACE, Column, ColumnKind, Placed, RowType
 from kfmt_cli.rows.documents import QUERY_ROW
 from kfmt_cli.rows.json_shapes import (
@@ -91,8 +91,8 @@ def json_schema() -> Schema:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"kfmt-{VERSION}.json",
-        "title": f"kfmt's JSON, version {VERSION}",
-        "description": "One line of what kfmt prints with --json. Within a version, types, members "
+        "title": "kfmt line",
+        "description": "One line of what kfmt prints with --json. Within this version, types, members "
         "and words may be added; none is removed, renamed or given another meaning.",
         "anyOf": [_reference(name) for name in by_name],
         "$defs": {**definitions, "kcat": _KCAT},
@@ -126,7 +126,7 @@ def _object(type_: RowType) -> Schema:
     return {
         "type": "object",
         "description": type_.doc,
-        "properties": {**front, **members, **_CHANGES},
+        "properties": {**front, **members, **(_CHANGES if type_ in state_types() else {})},
         "required": ["type", *(() if type_.name in VARIED else dict.fromkeys(required))],
         **more,
     }

@@ -103,6 +103,15 @@ def test_other_objects_are_not_valid() -> None:
     assert errors(finding)
 
 
+def test_only_what_a_state_says_has_changes() -> None:
+    since = f"{SAMPLES}/kafka-3.9.1-broker1/__cluster_metadata-0"
+    rows = kfmt("state", since, "--since-offset", "500", "--json").rows
+    changed = next(row for row in rows if "change" in row)
+    assert not errors(changed)
+    (finding, *_) = kfmt("check", "damaged_segments", "--json").of("finding")
+    assert errors({**finding, "change": "new"})
+
+
 def test_every_json_member_has_a_shape() -> None:
     for part in contract():
         for type_ in part.types:
