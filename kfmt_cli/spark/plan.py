@@ -21,7 +21,7 @@ class Split:
 
     pieces: Pieces = field(default_factory=Pieces)
     wanted: tuple[tuple[str, Selection], ...] = ()
-    """The selection per directory, if its logs had to be read to determine it."""
+    """The selection per directory, if logs in other splits had to be read to determine it."""
 
 
 class SplitPartition(InputPartition):

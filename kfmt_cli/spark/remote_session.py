@@ -49,12 +49,12 @@ def prepare(spark: SparkSession, settings: dict[str, str]) -> None:
 def ship_kfmt(spark: SparkSession) -> None:
     """Give the workers of a session kfmt's modules, if their Python has none."""
 
-    def has_kfmt(_: bytes) -> bool:  # in here, so that Spark pickles it by value
+    def found(_: bytes) -> bytes:  # in here, so that Spark pickles it by value
         import importlib.util
 
-        return importlib.util.find_spec("kfmt_cli") is not None
+        return b"kfmt" if importlib.util.find_spec("kfmt_cli") is not None else b""
 
-    if in_tasks(spark, has_kfmt, [b""]) == [False]:
+    if in_tasks(spark, found, [b""]) == [b""]:
         with tempfile.TemporaryDirectory(prefix="kfmt-spark-") as scratch:
             modules = Path(scratch) / "kfmt_cli.zip"
             package = Path(kfmt_cli.__file__).parent

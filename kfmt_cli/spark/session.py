@@ -176,7 +176,7 @@ def ask_a_worker(spark: SparkSession) -> None:
     """Make a worker import kfmt."""
     from kfmt_cli.spark.worker import carried, home_for
 
-    in_tasks(spark, carried(home_for(spark), bool), [b""])
+    in_tasks(spark, carried(home_for(spark), bytes), [b""])
 
 
 def _why(master: str, error: BaseException, log: Path | None, patience: float) -> str:

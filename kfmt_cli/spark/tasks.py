@@ -35,11 +35,11 @@ _PLAIN = {
 
 def in_tasks(
     spark: SparkSession,
-    function: Callable[[bytes], bool],
+    function: Callable[[bytes], bytes],
     shares: Sequence[bytes],
     words: str = "kfmt",
     reached: Callable[[int], None] = lambda _: None,
-) -> list[bool]:
+) -> list[bytes]:
     """The answers of a function to each share, in a task of its own; raises PySparkException.
 
     words: the job's description for Spark's own pages. reached: called with the number of finished
@@ -49,12 +49,12 @@ def in_tasks(
     settings = {} if context is not None else {_N_TASKS: str(len(shares)), **_PLAIN}
     with _set(spark, settings), drivers_python(context):
 
-        def collect() -> list[bool]:
+        def collect() -> list[bytes]:
             if context is None:
                 spark.addTag(tag)  # of this thread
                 return _by_query(spark, function, shares)
             context.setJobGroup(tag, words, interruptOnCancel=True)
-            found: list[bool] = context.parallelize(shares, len(shares)).map(function).collect()
+            found: list[bytes] = context.parallelize(shares, len(shares)).map(function).collect()
             return found
 
         # Ask Spark for the progress: listing results repeatedly would cost requests.
@@ -71,15 +71,15 @@ def in_tasks(
 
 
 def _by_query(
-    spark: SparkSession, function: Callable[[bytes], bool], shares: Sequence[bytes]
-) -> list[bool]:
+    spark: SparkSession, function: Callable[[bytes], bytes], shares: Sequence[bytes]
+) -> list[bytes]:
     """The answers by a plain UDF, which needs no pandas on the workers."""
     from pyspark.sql.functions import udf
 
     rows = ", ".join(["(?)"] * len(shares))
     frame = spark.sql(f"SELECT * FROM VALUES {rows} AS shares(share)", args=list(shares))  # noqa: S608
-    answers = frame.select(udf(function, "boolean", useArrow=False)(frame["share"]))
-    return [row[0] for row in answers.collect()]
+    answers = frame.select(udf(function, "binary", useArrow=False)(frame["share"]))
+    return [bytes(row[0]) for row in answers.collect()]
 
 
 @contextmanager

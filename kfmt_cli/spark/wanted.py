@@ -8,8 +8,10 @@ replays. For a partition in tiered storage, all logs are read, including local o
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from functools import partial
 from hashlib import blake2b
 from itertools import zip_longest
 
@@ -18,9 +20,12 @@ from kfmt_cli.broker.committed import committed_of
 from kfmt_cli.broker.last_records import first_of_last
 from kfmt_cli.broker.producers import Producers
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.elsewhere import CONNECTIONS
 from kfmt_cli.core.native.table import Table
+from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.source import open_source
 from kfmt_cli.core.stores import listing
+from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX, read_rows
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
@@ -32,52 +37,90 @@ from kfmt_cli.log.reader import LogReader
 from kfmt_cli.log.select import Asked, Selection
 from kfmt_cli.rows.table_types import BATCHES, RECORDS
 from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.plan import Split, plan
 
 
 def splits_of(request: Request) -> list[Split]:
-    """Distribute the request to splits, with their directories' selections; raises InputError, also
-    for an input that cannot be read, unless the request makes that a finding."""
+    """Distribute the request to splits; raises InputError, also for an input that cannot be read,
+    unless the request makes that a finding.
+
+    A split gets the selections in its directories, except those of partitions that it has whole,
+    which its task finds out itself.
+    """
     files = files_of(request)
     if request.raises_unreadable:
         for file in files:
             if file.trouble:
                 reader_of(request, file).is_troubled(file)
     splits = plan(request, files)
-    if request.table not in (RECORDS.name, BATCHES.name) or not request.asked.needs_logs:
+    if not has_selections(request):
         return splits
-    known = in_folders(request, files)
+    known = _in_several_splits(request, files, splits)
     return [
         Split(
             split.pieces,
-            tuple((folder, known[folder]) for folder in _folders(split) & known.keys()),
+            tuple((folder, known[folder]) for folder in _folders(split.pieces) & known.keys()),
         )
         for split in splits
     ]
 
 
-def _folders(split: Split) -> set[str]:
-    return {piece.folder for piece in split.pieces}
+def has_selections(request: Request) -> bool:
+    """Whether there is a selection per directory, for which logs have to be read first."""
+    return request.asked.needs_logs and request.table in (RECORDS.name, BATCHES.name)
 
 
-def in_folders(request: Request, files: Iterable[Piece]) -> dict[str, Selection]:
-    """The selection per directory, if its logs have to be read first; raises InputError."""
-    asked = request.asked
-    if not asked.needs_logs:
-        return {}
-    every = [file for file in files if not file.trouble and file.kind is LOG]
-    tiered = {file.place for file in every if file.tiered}
-    logs: dict[Hashable, list[Piece]] = defaultdict(list)
-    for file in every:
-        # A partition's tiered and local segments form one log.
-        logs[file.place if file.place in tiered else file.folder].append(file)
+def _in_several_splits(
+    request: Request, files: Pieces, splits: list[Split]
+) -> dict[str, Selection]:
+    """The selections in the partitions that several splits have parts of."""
+    splits_with: dict[str, set[int]] = defaultdict(set)
+    for number, split in enumerate(splits):
+        for folder in _folders(split.pieces):
+            splits_with[folder].add(number)
+    divided = (
+        logs
+        for logs in partitions_of(files)
+        if len(set().union(*(splits_with[folder] for folder in _folders(logs)))) > 1
+    )
+    workers = 0 if all(map(is_local, request.paths)) else CONNECTIONS
     found: dict[str, Selection] = {}
-    with at_hand(request, files):
-        for logs_in in logs.values():
-            wanted = _wanted_in(logs_in, asked, request.limit)
-            found |= {log.folder: wanted for log in logs_in}
+    for wanted in map_ordered(partial(in_partition, request), divided, workers):
+        found |= wanted
     return found
+
+
+def _folders(pieces: Iterable[Piece]) -> set[str]:
+    return {piece.folder for piece in pieces}
+
+
+def in_folders(request: Request, files: Pieces) -> dict[str, Selection]:
+    """The selection per directory, if its logs have to be read first; raises InputError."""
+    found: dict[str, Selection] = {}
+    for logs in partitions_of(files) if request.asked.needs_logs else ():
+        found |= in_partition(request, logs)
+    return found
+
+
+def partitions_of(files: Pieces) -> Iterator[Pieces]:
+    """The logs of each partition; its tiered and local segments form one log."""
+    logs = files.those(lambda file: not file.trouble and file.kind is LOG)
+    tiered = {log.place for log in logs if log.tiered}
+    numbers: dict[Hashable, array[int]] = {}
+    for i, log in enumerate(logs):
+        partition = log.place if log.place in tiered else log.folder
+        numbers.setdefault(partition, array("I")).append(i)
+    for its in numbers.values():
+        yield logs.taken(its)
+
+
+def in_partition(request: Request, logs: Pieces) -> dict[str, Selection]:
+    """The selection in the directories of a partition; raises InputError."""
+    with at_hand(request, logs):
+        wanted = _wanted_in(list(logs), request.asked, request.limit)
+    return dict.fromkeys(_folders(logs), wanted)
 
 
 def digest(known: Mapping[str, Selection]) -> str:

@@ -29,6 +29,8 @@ from kfmt_cli.spark.worker import LOG, carried, home_for
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SLOW = b"slow"
+
 
 def run(
     spark: SparkSession, request: Request, ledger: Ledger, advance: Callable[[int], None]
@@ -124,7 +126,7 @@ def _run(
 
     pickled = [share_for_task(request, share) for share in shares]
     words = f"kfmt {ledger.job.name}: {grouped(total)} bytes into {ledger.to}"
-    slow = sum(in_tasks(spark, do, pickled, words, reached))
+    slow = sum(answer == SLOW for answer in in_tasks(spark, do, pickled, words, reached))
     if slow:
         LOG.warning(
             "kfmt: %d of %d tasks ran without kfmt's compiled modules, which takes up to 80 times "
@@ -140,8 +142,8 @@ def share_for_task(request: Request, pieces: Pieces) -> bytes:
     return pickle.dumps((pieces, {folder: request.in_folders[folder] for folder in folders}))
 
 
-def _do(job: Job, request: Request, to: str, done: str, run: int, share: bytes) -> bool:
-    """The work of a task; whether it ran interpreted modules. to: the directory for outputs, done:
+def _do(job: Job, request: Request, to: str, done: str, run: int, share: bytes) -> bytes:
+    """The work of a task; SLOW if it ran interpreted modules. to: the directory for outputs, done:
     for the results. run: the number of the run. share: see `share_for_task`."""
     pieces, known = pickle.loads(share)  # noqa: S301 (the driver's own)
     request = replace(request, in_folders=known)
@@ -152,7 +154,7 @@ def _do(job: Job, request: Request, to: str, done: str, run: int, share: bytes) 
         for piece, result in zip(pieces, results, strict=True)
     }
     put_json(f"{done}/{file_of(pieces, run)}", kept)
-    return bool(interpreted())
+    return SLOW if interpreted() else b""
 
 
 def _identity(piece: Piece, request: Request, result: Result) -> list[object] | None:

@@ -7,22 +7,34 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.lake_runs import export, listed, without_spark
-from tests.support.samples import ORDERS
+from tests.support.samples import ORDERS, TXN
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow.parquet")
 
 from pyspark import cloudpickle
 
+from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.arrow.output import read_whole
-from kfmt_cli.spark import results, work
+from kfmt_cli.core.source import FileSource
+from kfmt_cli.errors import InputError
+from kfmt_cli.sharing.request import Request
+from kfmt_cli.spark import results, selecting, work
+from kfmt_cli.spark.plan import Split
+from kfmt_cli.spark.request import request_of
+from kfmt_cli.spark.selecting import selected_by_tasks
+from kfmt_cli.spark.splits import read_split
+from kfmt_cli.spark.wanted import digest, in_folders, splits_of
 from kfmt_cli.spark.worker import Home
+
+ASKED = [{"last": "3"}, {"isolation": "read_committed"}]
 
 
 def add_partitions(logs: Path, n: int) -> Path:
@@ -42,8 +54,8 @@ def test_a_task_gets_its_own_share(
     given: list[int] = []
 
     def here(
-        spark: Any, function: Callable[[bytes], bool], shares: list[bytes], *_: Any
-    ) -> list[bool]:
+        spark: Any, function: Callable[[bytes], bytes], shares: list[bytes], *_: Any
+    ) -> list[bytes]:
         del spark
         common = len(cloudpickle.dumps(function))  # type: ignore[no-untyped-call]
         given.append(common + max(map(len, shares)))
@@ -90,3 +102,70 @@ def test_results_in_a_store_are_read_once_and_several_at_a_time(
         assert sum(listed(to).values()) == n_left * 240
         read.clear()
         shutil.rmtree(min(logs.iterdir()))
+
+
+class ReadError(Exception):
+    """The driver has read a log."""
+
+
+def reads_nothing(*_: object) -> bytes:
+    raise ReadError
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_partitions_of_one_task_are_asked_by_it(
+    asked: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(TXN.parent, tmp_path / "in/txn-0")
+    add_partitions(tmp_path / "in", 3)
+    request = replace(request_of(asked), paths=(str(tmp_path / "in"),))
+    with monkeypatch.context() as unread:
+        unread.setattr(FileSource, "block", reads_nothing)
+        splits = splits_of(request)
+    assert [split.wanted for split in splits] == [()]
+    few = replace(request, max_split=3000)
+    several = splits_of(few)
+    assert sum(len(split.wanted) for split in several) > 4
+    assert offsets(request, splits) == offsets(few, several)
+
+
+def offsets(request: Request, splits: list[Split]) -> list[tuple[str, int, int]]:
+    return sorted(
+        (row["topic"], row["partition"], row["offset"])
+        for split in splits
+        for batch in read_split(request, split)
+        for row in batch.to_pylist()
+    )
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_tasks_of_a_job_find_its_selections(
+    asked: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(TXN.parent, tmp_path / "in/txn-0")
+    add_partitions(tmp_path / "in", 9)
+    request = replace(request_of(asked), paths=(str(tmp_path / "in"),), parallelism=1)
+    no_session: Any = None
+    files, real, sizes = files_of(request), FileSource.block, list[int]()
+    expected = in_folders(request, files)
+
+    def here(_: Any, function: Callable[[bytes], bytes], shares: list[bytes], *__: Any) -> Any:
+        for share in shares:
+            sizes.append(len(share))
+            with monkeypatch.context() as task:
+                task.setattr(FileSource, "block", real)
+                yield function(share)
+
+    monkeypatch.setattr(selecting, "in_tasks", here)
+    monkeypatch.setattr(selecting, "home_for", lambda _: Home(None))
+    monkeypatch.setattr(FileSource, "block", reads_nothing)
+    assert digest(selected_by_tasks(no_session, request, files)) == digest(expected)
+    assert len(sizes) == 4
+    assert len(expected) == 10
+
+    def failing(*_: object) -> None:
+        raise InputError("txn-0: no such object")
+
+    monkeypatch.setattr(selecting, "in_partition", failing)
+    with pytest.raises(InputError, match="txn-0: no such object"):
+        selected_by_tasks(no_session, request, files)

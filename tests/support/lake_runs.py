@@ -49,7 +49,7 @@ def export(
     asked: Any = (),
     **options: Any,
 ) -> JobSummary:
-    """One run of the job, as `kfmt pipeline export` starts it. asked: more options of the request."""
+    """One run of the job, as `kfmt pipeline export` starts it. asked: more of the request."""
     paths_of = tuple(map(str, paths))
     request = replace(
         request_of({"topics": topics, **dict(asked)}),

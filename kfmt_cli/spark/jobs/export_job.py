@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 
 from kfmt_cli.arrow.checking import results_of
 from kfmt_cli.arrow.exporting import export_bundle
@@ -21,6 +22,7 @@ from kfmt_cli.spark.job import Job, Result, Work
 from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, rows_table
 from kfmt_cli.spark.lake_table import APPEND, LakeTable, Live
 from kfmt_cli.spark.ledger import Ledger
+from kfmt_cli.spark.selecting import selected_by_tasks
 from kfmt_cli.spark.table_formats import TableTarget
 from kfmt_cli.spark.wanted import in_folders
 from kfmt_cli.spark.work import run
@@ -109,7 +111,8 @@ def _planned(context: Context) -> tuple[LakeTable, Request]:
     target: LakeTable = context.prepared or prepare(context)
     lake = lake_in(context)
     share = min(context.request.max_split, lake.target)
-    known = in_folders(context.request, context.inputs())
+    asks = in_folders if context.spark is None else partial(selected_by_tasks, context.spark)
+    known = asks(context.request, context.inputs())
     request = replace(context.request, in_folders=known, max_split=share)
     target.plan(request, context.listed())
     return target, request
