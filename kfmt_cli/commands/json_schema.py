@@ -92,8 +92,8 @@ def json_schema() -> Schema:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"kfmt-{VERSION}.json",
         "title": "kfmt line",
-        "description": "One line of what kfmt prints with --json. Within this version, types, members "
-        "and words may be added; none is removed, renamed or given another meaning.",
+        "description": "One line of what kfmt prints with --json. Within this version, types, "
+        "members and words may be added; none is removed, renamed or given another meaning.",
         "anyOf": [_reference(name) for name in by_name],
         "$defs": {**definitions, "kcat": _KCAT},
     }
