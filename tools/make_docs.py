@@ -115,7 +115,7 @@ def json_contract() -> str:
         "in the first object of `kfmt report --data`.\n\n"
         "`cat --json` is the exception: it prints the objects of `kcat -J`, which have no `type`. "
         "The schema has them as `#/$defs/kcat`.\n\n"
-        "A few types have two shapes, which are told apart by a member that only one of them has: "
+        "A few types have two shapes, distinguished by a member that only one of them has: "
         f"{_told_apart()}. The schema has them as `oneOf`.\n\n"
         "Generators make types of it for other languages: "
         "[examples/typescript](../examples/typescript/findings.ts) prints the findings of `kfmt "

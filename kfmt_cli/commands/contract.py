@@ -82,7 +82,9 @@ def telling(shape: RowType, shapes: tuple[RowType, ...]) -> str:
     """The first member that each object of a shape has, and no object of another shape."""
     others = {column.name for other in shapes if other is not shape for column in other.columns}
     others |= {"file", *PLACE}
-    return next(it.name for it in shape.columns if it.name not in others and not it.only)
+    return next(
+        column.name for column in shape.columns if column.name not in others and not column.only
+    )
 
 
 def state_types() -> frozenset[RowType]:
@@ -147,7 +149,7 @@ _COUNTED = {
     "left_out": "Messages that could not be converted.",
     "entries": "Index entries.",
     "holes": "Places where damage was left out.",
-    "reencoded": "Batches written anew, without their damaged records.",
+    "reencoded": "Batches written again, without their damaged records.",
 }
 _SUMMARY = RowType(
     "summary",
