@@ -18,8 +18,8 @@ from typing import Any
 
 from bench.make_files import MIB, Spec, make
 from bench.process import machine, put
-from kfmt_cli.browse.begin import session_of
-from kfmt_cli.browse.hunting import REGEX, Hunt, SoughtText
+from kfmt_cli.browse.launch import session_of
+from kfmt_cli.browse.log_search import REGEX, Hunt, SoughtText
 from kfmt_cli.browse.screen.app import BrowserApp
 
 DATA = Path(__file__).resolve().parent / "data"

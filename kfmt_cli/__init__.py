@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from kfmt_cli.commands.ask import (
+    from kfmt_cli.commands.python_api import (
         check,
         compaction,
         diff,

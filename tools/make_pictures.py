@@ -53,7 +53,7 @@ def browse_picture(
 ) -> bytes:
     """A screen of the browser after some keys, as SVG; the same for the same files. path: below
     the repository."""
-    from kfmt_cli.browse.begin import picture
+    from kfmt_cli.browse.launch import picture
 
     with _at(ROOT):  # so that no path of this machine is in it
         return _without_fonts(asyncio.run(picture((path,), keys, size, theme)))

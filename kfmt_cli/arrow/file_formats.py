@@ -28,7 +28,7 @@ from kfmt_cli.arrow.tables import PieceRead, rows_of, wanted_records
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.disk.tree import as_given
-from kfmt_cli.log.complete import batch_rows
+from kfmt_cli.log.derived_columns import batch_rows
 from kfmt_cli.render.csv_text import csv_line
 from kfmt_cli.render.sinks.csv_rows import CsvRows
 from kfmt_cli.render.sinks.json_rows import JsonRows

@@ -11,9 +11,9 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from kfmt_cli.core.elsewhere import CONNECTIONS, FILES
-from kfmt_cli.core.packed import WHOLLY_PACKED, packed_suffix
+from kfmt_cli.core.compressed_files import WHOLLY_PACKED, packed_suffix
 from kfmt_cli.core.parallel import map_ordered, together
+from kfmt_cli.core.placeholders import CONNECTIONS, FILES
 from kfmt_cli.core.source import READ_ONLY, FileSource, Source
 from kfmt_cli.core.stored_source import StoredSource
 from kfmt_cli.core.stores import StoredFile, listing

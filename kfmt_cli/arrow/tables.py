@@ -25,8 +25,8 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block, runs
-from kfmt_cli.log.complete import batch_rows, complete, read_complete, record_rows
 from kfmt_cli.log.decompress import decompress_ahead
+from kfmt_cli.log.derived_columns import batch_rows, complete, read_complete, record_rows
 from kfmt_cli.log.records import Records
 from kfmt_cli.rows.column import Column
 from kfmt_cli.rows.section import Rows

@@ -13,7 +13,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.log.block import part_of, runs
-from kfmt_cli.log.complete import read_complete
+from kfmt_cli.log.derived_columns import read_complete
 from kfmt_cli.log.select import Selection
 
 

@@ -12,7 +12,7 @@ from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.tree import Node
 from kfmt_cli.core.times import time_text
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.place import with_place
+from kfmt_cli.disk.partition_path import with_place
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.anatomy.batches import batch_parts
 from kfmt_cli.log.anatomy.part import AnatomyPart

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-from kfmt_cli.browse.hunting import SoughtText
+from kfmt_cli.browse.log_search import SoughtText
 from kfmt_cli.browse.wanted_batches import FLAG_NAMES, WantedBatches
 from kfmt_cli.render.style import shell_quoted
 

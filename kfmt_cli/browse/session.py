@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kfmt_cli.browse.batch_content import BatchContent
+from kfmt_cli.browse.batch_positions import Outline
 from kfmt_cli.browse.checked import FoundInPartition
 from kfmt_cli.browse.command_line import ViewKind, ViewState
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind, file_node
-from kfmt_cli.browse.hunting import Hit, SoughtText
-from kfmt_cli.browse.outline import Outline
+from kfmt_cli.browse.log_search import Hit, SoughtText
 from kfmt_cli.browse.shown_log import BatchPlace, ShownLog
 from kfmt_cli.browse.wanted_batches import WantedBatches
 from kfmt_cli.core.codecs.decompress import Limit

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kfmt_cli.browse.outline import Anchor, Outline
+from kfmt_cli.browse.batch_positions import Anchor, Outline
 from kfmt_cli.browse.text_host import TextHost
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block, part_of
-from kfmt_cli.log.complete import batch_rows
+from kfmt_cli.log.derived_columns import batch_rows
 from kfmt_cli.render.sinks.sink import Head, Look
 from kfmt_cli.render.sinks.table_rows import BatchRows
 

@@ -56,7 +56,7 @@ def browse(
         import textual  # noqa: F401
     except ImportError:
         raise UsageError("kfmt browse needs Textual: pip install 'kfmt-cli[browse]'") from None
-    from kfmt_cli.browse.begin import browse_paths
+    from kfmt_cli.browse.launch import browse_paths
 
     return browse_paths(paths or (".",), theme, topic, payloads, _decoding(), common.limit)
 

@@ -84,7 +84,7 @@ class InputPath(_TextType):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         del param, ctx
-        from kfmt_cli.disk.made import made_of
+        from kfmt_cli.disk.local_copies import made_of
 
         return made_of(value)
 
@@ -106,7 +106,7 @@ def private_key(function: F) -> F:
 
     def keep(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
         del ctx, param
-        from kfmt_cli.disk.made import RSM_PRIVATE_KEY
+        from kfmt_cli.disk.local_copies import RSM_PRIVATE_KEY
 
         RSM_PRIVATE_KEY.set(value)
 

@@ -110,7 +110,7 @@ def payload_of(
     file, _, message = (schema or "").partition(":")
     folder, registry = schemas, None
     if format_ == REGISTRY:
-        from kfmt_cli.commands.schemas_beside import registry_beside, registry_of
+        from kfmt_cli.commands.registry_schemas import registry_beside, registry_of
 
         registry = registry_beside(paths) if schemas is None else registry_of(str(schemas))
         folder = schemas if registry is None else None

@@ -141,7 +141,7 @@ class PipelineCall:
     def _request(self) -> Any:
         """The request from the options; raises UsageError."""
         from kfmt_cli.arrow.file_formats import FILE_FORMATS
-        from kfmt_cli.disk.made import RSM_PRIVATE_KEY
+        from kfmt_cli.disk.local_copies import RSM_PRIVATE_KEY
         from kfmt_cli.disk.tiered_keys import key_bytes
         from kfmt_cli.sharing.request import request_with
         from kfmt_cli.topics.payloads import NOTHING_SAID

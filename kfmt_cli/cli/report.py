@@ -75,8 +75,8 @@ def report(
     if bool(paths) == bool(of_jobs):
         raise UsageError("give PATH, or --from with the output of kfmt pipeline")
     try:
-        from kfmt_cli.commands.gathering import Gathering
         from kfmt_cli.commands.report import write_page
+        from kfmt_cli.commands.report_data import Gathering
         from kfmt_cli.commands.report_of_jobs import gather_jobs
     except ImportError as error:
         raise UsageError(f"{error.name} is not installed: pip install 'kfmt-cli[report]'") from None

@@ -41,7 +41,7 @@ def selection(function: F) -> F:
 def asked_of(options: Mapping[str, Any]) -> Asked:
     """The selection from the options that are present; raises UsageError."""
     from kfmt_cli.core.times import milliseconds
-    from kfmt_cli.log.matching import match_of
+    from kfmt_cli.log.record_match import match_of
     from kfmt_cli.log.select import Asked, Selection
 
     given: dict[str, Any] = {name: options.get(name) for name in NAMES}
@@ -99,7 +99,7 @@ _OPTIONS = (
 
 def bytes_of(option: str, text: str) -> bytes:
     """Parse bytes given as a pattern; raises UsageError for a regular expression."""
-    from kfmt_cli.log.matching import pattern_of
+    from kfmt_cli.log.record_match import pattern_of
 
     pattern = pattern_of(option, text)
     if not isinstance(pattern, bytes):

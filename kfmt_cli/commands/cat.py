@@ -10,9 +10,9 @@ import numpy as np
 
 from kfmt_cli.broker.latest_keys import LatestKeys
 from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.commands.asked import wanted_of
 from kfmt_cli.commands.each_partition import each_partition
 from kfmt_cli.commands.follow import followed
+from kfmt_cli.commands.partition_selection import wanted_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds.kind import Input
@@ -20,7 +20,7 @@ from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.matching import headers_of
+from kfmt_cli.log.record_match import headers_of
 from kfmt_cli.log.records import Records
 from kfmt_cli.log.select import Asked, Selection
 from kfmt_cli.render.record_format import Shown, Write, visible

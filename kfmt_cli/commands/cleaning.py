@@ -27,9 +27,9 @@ from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import modified_ms, size_of
 from kfmt_cli.log.block import Block, runs
-from kfmt_cli.log.complete import complete
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
+from kfmt_cli.log.derived_columns import complete
 from kfmt_cli.log.records import Records
 
 Ranges = list[list[int]]

@@ -12,9 +12,9 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.log.block import runs
-from kfmt_cli.log.complete import read_complete
 from kfmt_cli.log.decompress import decompress_ahead
-from kfmt_cli.log.matching import Match
+from kfmt_cli.log.derived_columns import read_complete
+from kfmt_cli.log.record_match import Match
 from kfmt_cli.render.compaction_lines import key_lines
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.documents import KEY_FATE

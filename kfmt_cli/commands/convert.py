@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kfmt_cli.commands.run import Progress, Run, told
-from kfmt_cli.core.packed import WHOLLY_PACKED, packed_suffix
+from kfmt_cli.core.compressed_files import WHOLLY_PACKED, packed_suffix
 from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import LEFT_BEHIND, SWAP, Input

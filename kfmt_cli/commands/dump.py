@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.commands.asked import wanted_of
 from kfmt_cli.commands.each_partition import LogStarts
+from kfmt_cli.commands.partition_selection import wanted_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.disk.kinds import UNKNOWN, kind_of

@@ -8,9 +8,9 @@ import numpy as np
 
 from kfmt_cli.checks.log.packs import Pack, read_pack
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.log.complete import complete, record_rows
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
+from kfmt_cli.log.derived_columns import complete, record_rows
 from kfmt_cli.log.reading import RowsReading
 from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.rows.batch import BATCH

@@ -19,8 +19,8 @@ from kfmt_cli.arrow.lake import Lake
 from kfmt_cli.arrow.manifest import FOLDER, ExportManifest, source_of
 from kfmt_cli.arrow.output import names_in, remove
 from kfmt_cli.arrow.topic_ids import TopicIds
-from kfmt_cli.commands.asked import wanted_of
 from kfmt_cli.commands.each_partition import LogStarts
+from kfmt_cli.commands.partition_selection import wanted_of
 from kfmt_cli.commands.run import Event, Unread
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.source import PIPE

@@ -12,8 +12,8 @@ import numpy as np
 
 from kfmt_cli.broker.seek import SCAN, ReadingStart, blocks_from, start_for_offset, start_for_time
 from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.commands.asked import wanted_of
 from kfmt_cli.commands.each_partition import LogStarts, reading
+from kfmt_cli.commands.partition_selection import wanted_of
 from kfmt_cli.commands.run import Cells, Run, in_pieces
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.native.table import BoolArray
@@ -23,8 +23,8 @@ from kfmt_cli.disk.targets import targets
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.findings.finding import Findings
 from kfmt_cli.log.block import Block, part_of, runs
-from kfmt_cli.log.complete import read_complete
-from kfmt_cli.log.matching import Match
+from kfmt_cli.log.derived_columns import read_complete
+from kfmt_cli.log.record_match import Match
 from kfmt_cli.log.records import Records
 from kfmt_cli.log.select import Asked, Selection
 from kfmt_cli.render.style import count, safe

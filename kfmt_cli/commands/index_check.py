@@ -13,7 +13,7 @@ from kfmt_cli.broker.start.brokers import version_at
 from kfmt_cli.broker.version import PredictedFor, version_words
 from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.commands.run import Event, Run, Unread, told
-from kfmt_cli.core.packed import WHOLLY_PACKED
+from kfmt_cli.core.compressed_files import WHOLLY_PACKED
 from kfmt_cli.core.parallel import together
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.targets import targets

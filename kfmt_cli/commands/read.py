@@ -23,9 +23,9 @@ from kfmt_cli.core.parallel import available_cores, map_ordered
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOGS
-from kfmt_cli.disk.made import made_of
+from kfmt_cli.disk.local_copies import made_of
 from kfmt_cli.disk.names import partition_of
-from kfmt_cli.disk.place import with_place
+from kfmt_cli.disk.partition_path import with_place
 from kfmt_cli.disk.targets import GivenPath, target_of, without_doubles
 from kfmt_cli.disk.tree import classify, distinct, printable, topic_of
 from kfmt_cli.errors import InputError, UsageError

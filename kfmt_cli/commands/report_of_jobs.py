@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from kfmt_cli.arrow.output import read_whole
-from kfmt_cli.commands.gathering import about
+from kfmt_cli.commands.report_data import about
 from kfmt_cli.core.file_systems import file_system_at
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds.logs import LOG

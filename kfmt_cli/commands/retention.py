@@ -25,7 +25,7 @@ from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.commands.each_partition import each_partition
 from kfmt_cli.commands.log_settings import SettingsOf, with_sources
 from kfmt_cli.commands.run import Run
-from kfmt_cli.core.elsewhere import is_elsewhere
+from kfmt_cli.core.placeholders import is_elsewhere
 from kfmt_cli.core.source import READ_ONLY, FileSource, file_at
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.fixed import TIME_INDEX as TIMES

@@ -9,18 +9,18 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from kfmt_cli.commands.asked import wanted_of
 from kfmt_cli.commands.codec_trial import SAMPLE, Codec, try_codecs
 from kfmt_cli.commands.disk_usage import show_usage
 from kfmt_cli.commands.each_partition import tell_log_start
+from kfmt_cli.commands.log_shapes import Shapes, Strips, strip_of
+from kfmt_cli.commands.partition_selection import wanted_of
 from kfmt_cli.commands.run import Run
-from kfmt_cli.commands.shapes import Shapes, Strips, strip_of
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import partition_of
+from kfmt_cli.disk.partition_path import place_members
 from kfmt_cli.disk.partitions import Partition, partitions_below
-from kfmt_cli.disk.place import place_members
 from kfmt_cli.disk.tree import is_folder, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.open_log import no_batch_found

@@ -14,7 +14,7 @@ from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.broker.state import REPLAYS, is_replayed, replay_of
 from kfmt_cli.broker.state.replay import Replay, Row, State
 from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.commands.internal import TopicPartition, end_of, partitions_of
+from kfmt_cli.commands.internal_topics import TopicPartition, end_of, partitions_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.json_text import json_text

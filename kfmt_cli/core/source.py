@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
-from kfmt_cli.core.elsewhere import opened_elsewhere
-from kfmt_cli.core.packed import packed_suffix, reader
+from kfmt_cli.core.compressed_files import packed_suffix, reader
+from kfmt_cli.core.placeholders import opened_elsewhere
 from kfmt_cli.core.throttle import PACE
 from kfmt_cli.core.urls import local
 from kfmt_cli.errors import InputError

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
-from kfmt_cli.core.packed import packed_suffix, reader
+from kfmt_cli.core.compressed_files import packed_suffix, reader
 from kfmt_cli.core.source import file_at
 from kfmt_cli.disk.names import is_packed
 from kfmt_cli.disk.tree import UNPACKED_FILES, printable

@@ -1,4 +1,4 @@
-"""Placeholders in a temporary directory for files at a URL: see `core/elsewhere.py`."""
+"""Placeholders in a temporary directory for files at a URL: see `core/placeholders.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
-from kfmt_cli.core.elsewhere import OPENERS, placeholder
+from kfmt_cli.core.placeholders import OPENERS, placeholder
 from kfmt_cli.core.small_objects import fetched
 from kfmt_cli.core.source import Source
 from kfmt_cli.core.stored_source import StoredSource

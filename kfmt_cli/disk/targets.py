@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kfmt_cli.core.packed import packed_suffix
+from kfmt_cli.core.compressed_files import packed_suffix
 from kfmt_cli.core.source import PIPE
 from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.made import in_brokers_form, is_tiered
+from kfmt_cli.disk.local_copies import in_brokers_form, is_tiered
 from kfmt_cli.disk.names import has_other_form, left_out_words, mark_of
 from kfmt_cli.disk.redpanda import REDPANDA, is_redpanda_directory, is_redpanda_log
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment

@@ -18,8 +18,8 @@ from typing import IO
 
 import zstandard
 
-from kfmt_cli.core.elsewhere import CONNECTIONS, placeholder
 from kfmt_cli.core.parallel import map_ordered
+from kfmt_cli.core.placeholders import CONNECTIONS, placeholder
 from kfmt_cli.core.source import Source, file_at, open_source
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM
 from kfmt_cli.disk.tiered_keys import PrivateKey, Unlock

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from kfmt_cli.core.elsewhere import is_elsewhere
+from kfmt_cli.core.placeholders import is_elsewhere
 from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, kind_of
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG

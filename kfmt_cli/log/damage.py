@@ -16,8 +16,8 @@ from kfmt_cli.core.native import scan
 from kfmt_cli.core.source import Source
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Code
+from kfmt_cli.log.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS, Candidate, OffsetWindow
 from kfmt_cli.log.block import HEADER_SIZE, LOG_OVERHEAD, STORED_CRC_AT
-from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS, Candidate, OffsetWindow
 from kfmt_cli.log.search import REACH, WINDOW, BatchSearch
 from kfmt_cli.log.verdict import Verdict, Verdicts
 

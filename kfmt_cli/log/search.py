@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from kfmt_cli.core.codecs.checksum import RunningCrc
 from kfmt_cli.core.native import scan
 from kfmt_cli.core.source import Source
-from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, POLYNOMIALS, STORED_CRC_AT
-from kfmt_cli.log.candidate import (
+from kfmt_cli.log.batch_candidates import (
     HEADER_UP_TO_MAGIC,
     MINIMUMS,
     RANGE,
@@ -20,6 +19,7 @@ from kfmt_cli.log.candidate import (
     Candidate,
     OffsetWindow,
 )
+from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, POLYNOMIALS, STORED_CRC_AT
 
 WINDOW = 1 << 20
 # How far back a pipe's bytes are kept, and how far ahead a batch's checksum is searched.

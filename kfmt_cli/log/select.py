@@ -19,10 +19,10 @@ from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.log.block import NO_TIMESTAMP, Block, runs
 from kfmt_cli.log.committed import Committed
-from kfmt_cli.log.complete import read_complete
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
-from kfmt_cli.log.matching import Match
+from kfmt_cli.log.derived_columns import read_complete
+from kfmt_cli.log.record_match import Match
 from kfmt_cli.log.records import Records
 from kfmt_cli.rows.log_tables import BatchTable
 

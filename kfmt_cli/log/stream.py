@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block, runs
-from kfmt_cli.log.complete import read_complete
+from kfmt_cli.log.derived_columns import read_complete
 from kfmt_cli.log.open_log import OpenLog
 from kfmt_cli.log.records import Records
 

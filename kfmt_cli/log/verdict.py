@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Code, Finding
+from kfmt_cli.log.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS, Candidate
 from kfmt_cli.log.block import LOG_OVERHEAD
-from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS, Candidate
 
 
 @dataclass(frozen=True, slots=True)

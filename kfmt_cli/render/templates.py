@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.disk.place import with_place
+from kfmt_cli.disk.partition_path import with_place
 from kfmt_cli.render.csv_text import csv_line
 from kfmt_cli.render.template import Literals, Template, TemplateBuilder
 from kfmt_cli.rows.column import Column, ColumnKind, RowType

@@ -21,8 +21,8 @@ from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.errors import InputError
 from kfmt_cli.formats import header_numbers as header
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY
+from kfmt_cli.log.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.log.block import LOG_OVERHEAD, read_batches
-from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.sharing.piece import Piece
 
 Opener = Callable[[str], Source]

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
-from kfmt_cli.core.elsewhere import CONNECTIONS, OPENERS
 from kfmt_cli.core.parallel import map_ordered
+from kfmt_cli.core.placeholders import CONNECTIONS, OPENERS
 from kfmt_cli.errors import KfmtError
 
 T = TypeVar("T")

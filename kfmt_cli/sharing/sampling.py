@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from kfmt_cli.core.direct import DirectSource
-from kfmt_cli.core.elsewhere import is_elsewhere
-from kfmt_cli.core.packed import WHOLLY_PACKED, packed_suffix
+from kfmt_cli.core.compressed_files import WHOLLY_PACKED, packed_suffix
+from kfmt_cli.core.direct_io import DirectSource
+from kfmt_cli.core.placeholders import is_elsewhere
 from kfmt_cli.core.source import SourceWindow, open_source
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import size_of

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from kfmt_cli.arrow.output import read_whole
-from kfmt_cli.core.elsewhere import CONNECTIONS
 from kfmt_cli.core.parallel import map_ordered
+from kfmt_cli.core.placeholders import CONNECTIONS
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.spark.job import Result
 

@@ -20,9 +20,9 @@ from kfmt_cli.broker.committed import committed_of
 from kfmt_cli.broker.last_records import first_of_last
 from kfmt_cli.broker.producers import Producers
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.elsewhere import CONNECTIONS
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.core.parallel import map_ordered
+from kfmt_cli.core.placeholders import CONNECTIONS
 from kfmt_cli.core.source import open_source
 from kfmt_cli.core.stores import listing
 from kfmt_cli.core.urls import is_local

@@ -13,8 +13,8 @@ pytest.importorskip("textual", reason="Textual is not installed: pip install 'kf
 
 from textual.pilot import Pilot
 
-from kfmt_cli.browse.begin import session_of, settled
 from kfmt_cli.browse.keys import KEYS, MOVES
+from kfmt_cli.browse.launch import session_of, settled
 from kfmt_cli.browse.screen.app import BrowserApp
 from kfmt_cli.browse.screen.dialogs import PageWindow
 from kfmt_cli.browse.views import VIEWS

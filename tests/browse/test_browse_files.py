@@ -13,8 +13,8 @@ pytest.importorskip("textual", reason="Textual is not installed: pip install 'kf
 
 from textual.widgets import Input
 
-from kfmt_cli.browse.begin import settled
 from kfmt_cli.browse.help_page import help_lines
+from kfmt_cli.browse.launch import settled
 from kfmt_cli.browse.screen.app import BrowserApp
 from kfmt_cli.browse.screen.dialogs import PageWindow
 from tests.support.browser import LARGE, TXN, driven, run, shows
@@ -259,7 +259,7 @@ def test_nothing_of_a_file_is_markup(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_url_is_browsed(bucket: Bucket) -> None:
-    from kfmt_cli.disk.made import made_of
+    from kfmt_cli.disk.local_copies import made_of
 
     async def work() -> None:
         async with driven(made_of(f"{bucket.url}/data"), size=LARGE) as browser:

@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("textual", reason="Textual is not installed: pip install 'kfmt-cli[browse]'")
 
 
-from kfmt_cli.browse.begin import settled
 from kfmt_cli.browse.disk_nodes import NodeKind
+from kfmt_cli.browse.launch import settled
 from kfmt_cli.browse.screen.dialogs import PageWindow, SearchDialog
 from kfmt_cli.browse.views import VIEWS
 from tests.support.browser import BROKER, FLIPPED, LARGE, SMALL, TXN, driven, run, shows

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from kfmt_cli.browse.batch_positions import Outline
 from kfmt_cli.browse.byte_lines import ByteLines, field_rows, field_text
 from kfmt_cli.browse.command_line import ViewKind, ViewState, command_text
 from kfmt_cli.browse.disk_nodes import disk_of
 from kfmt_cli.browse.help_page import INDENT, help_lines
-from kfmt_cli.browse.hunting import HEX, KEY, REGEX, TEXT, VALUE, Hunt, SoughtText
-from kfmt_cli.browse.outline import Outline
-from kfmt_cli.browse.partition_hunt import PartitionHunt
+from kfmt_cli.browse.log_search import HEX, KEY, REGEX, TEXT, VALUE, Hunt, SoughtText
+from kfmt_cli.browse.partition_search import PartitionHunt
 from kfmt_cli.browse.session import BYTE, OFFSET, TIME, Goal, goal_of
 from kfmt_cli.browse.shown_log import MOST_BLOCKS, ShownLog
 from kfmt_cli.browse.wanted_batches import wanted_batches_of

@@ -13,9 +13,9 @@ import pytest
 
 from kfmt_cli.browse.checked import batches_of, checked, checked_together
 from kfmt_cli.browse.command_line import ViewKind, ViewState, command_of, command_text
+from kfmt_cli.browse.directory_page import home_lines
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind, disk_of
-from kfmt_cli.browse.home import home_lines
-from kfmt_cli.browse.hunting import TEXT, VALUE, SoughtText
+from kfmt_cli.browse.log_search import TEXT, VALUE, SoughtText
 from kfmt_cli.browse.session import Session
 from kfmt_cli.browse.text_host import shown_by, wrapped_lines
 from kfmt_cli.browse.views import VIEWS, VIEWS_BY_KEY, ViewedPlace, text_of_view

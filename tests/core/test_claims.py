@@ -19,7 +19,7 @@ from tools.kafka import ROOT
 
 UNPACKS = """
 import sys, time
-from kfmt_cli.disk.made import made_of
+from kfmt_cli.disk.local_copies import made_of
 print(made_of(sys.argv[1]), flush=True)
 time.sleep(600)
 """

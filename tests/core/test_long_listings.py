@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.core import long_listings
-from kfmt_cli.core.elsewhere import OPENERS
 from kfmt_cli.core.long_listings import listed, repeated
+from kfmt_cli.core.placeholders import OPENERS
 from kfmt_cli.core.stores import StoredFile, listing
 from kfmt_cli.disk import remote
 from kfmt_cli.disk.tree import TROUBLES, UNPACKED

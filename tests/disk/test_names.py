@@ -11,7 +11,7 @@ import lz4.frame
 import pytest
 import zstandard
 
-from kfmt_cli.core.packed import packed_suffix, reader
+from kfmt_cli.core.compressed_files import packed_suffix, reader
 from kfmt_cli.disk.names import (
     is_packed,
     left_out_words,

@@ -19,7 +19,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kfmt_cli.core.elsewhere import OPENERS
+from kfmt_cli.core.placeholders import OPENERS
 from kfmt_cli.core.source import file_at
 from kfmt_cli.disk.targets import target_of
 from kfmt_cli.disk.tiered import Bucket

@@ -20,7 +20,7 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("moto.server")
 
 from kfmt_cli.core import file_systems, stored_source, stores
-from kfmt_cli.core.elsewhere import OPENERS
+from kfmt_cli.core.placeholders import OPENERS
 from kfmt_cli.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -233,7 +233,7 @@ def test_after_a_lost_connection_the_bytes_are_right(
 
 def test_an_object_that_vanishes_is_named(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     from kfmt_cli.disk import remote
-    from kfmt_cli.disk.made import made_of
+    from kfmt_cli.disk.local_copies import made_of
     from kfmt_cli.disk.targets import target_of
 
     # Other tests of this process may have placeholders that nobody opens any more.

@@ -16,8 +16,8 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.source import open_source
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import runs
-from kfmt_cli.log.complete import complete, record_rows
 from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.derived_columns import complete, record_rows
 from kfmt_cli.log.reader import LogReader
 from kfmt_cli.render.finding import finding_line
 from kfmt_cli.render.sinks.csv_rows import CsvRows

@@ -11,7 +11,7 @@ from typing import Any
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from kfmt_cli.browse.begin import screen_text, session_of, settled
+from kfmt_cli.browse.launch import screen_text, session_of, settled
 from kfmt_cli.browse.screen.app import BrowserApp
 from tests.support.samples import kfmt
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from kfmt_cli.browse.batch_content import BatchContent
-from kfmt_cli.browse.outline import Outline
+from kfmt_cli.browse.batch_positions import Outline
 from kfmt_cli.browse.shown_log import ShownLog
 from kfmt_cli.browse.wanted_batches import WantedBatches
 from kfmt_cli.disk.tree import classify, topic_of

@@ -13,7 +13,7 @@ from kfmt_cli.browse.disk_nodes import DiskNode
 from kfmt_cli.browse.help_page import help_lines
 from kfmt_cli.browse.keys import KEYS
 from kfmt_cli.browse.screen.dialogs import LineDialog
-from kfmt_cli.browse.screen.going import wrong_in
+from kfmt_cli.browse.screen.go_to import wrong_in
 from kfmt_cli.browse.screen.searching import SearchingBrowser
 from kfmt_cli.browse.session import BYTE, Goal
 from kfmt_cli.browse.text_host import shown_by, wrapped_lines

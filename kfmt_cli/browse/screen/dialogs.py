@@ -13,7 +13,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from kfmt_cli.browse.hunting import BOTH, HEX, KEY, REGEX, TEXT, VALUE, SoughtText
+from kfmt_cli.browse.log_search import BOTH, HEX, KEY, REGEX, TEXT, VALUE, SoughtText
 from kfmt_cli.browse.screen.line_list import LineList
 from kfmt_cli.errors import KfmtError, UsageError
 

@@ -14,8 +14,8 @@ from textual.worker import get_current_worker
 
 from kfmt_cli.browse.checked import batches_of, checked_together, mark_of
 from kfmt_cli.browse.command_line import ViewKind, ViewState, command_text
+from kfmt_cli.browse.directory_page import home_lines
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
-from kfmt_cli.browse.home import home_lines
 from kfmt_cli.browse.screen import dialogs
 from kfmt_cli.browse.screen.disk_tree import DiskTree
 from kfmt_cli.browse.screen.line_list import LineList
@@ -23,7 +23,7 @@ from kfmt_cli.browse.screen.log_panes import NARROW, LogPanes
 from kfmt_cli.browse.session import Session
 from kfmt_cli.browse.text_host import shown_by, wrapped_lines
 from kfmt_cli.browse.views import VIEWS, VIEWS_BY_KEY, ListedView, ViewedPlace, text_of_view
-from kfmt_cli.core.elsewhere import is_elsewhere
+from kfmt_cli.core.placeholders import is_elsewhere
 from kfmt_cli.errors import KfmtError
 from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.render.style import grouped, safe

@@ -8,10 +8,10 @@ from textual import work
 from textual.worker import get_current_worker
 
 from kfmt_cli.browse.command_line import ViewKind, ViewState, command_text
-from kfmt_cli.browse.hunting import MOST_HITS, Hit, SoughtText
-from kfmt_cli.browse.partition_hunt import PartitionHunt
+from kfmt_cli.browse.log_search import MOST_HITS, Hit, SoughtText
+from kfmt_cli.browse.partition_search import PartitionHunt
 from kfmt_cli.browse.screen.dialogs import SearchDialog
-from kfmt_cli.browse.screen.going import NO_LOG, GoingBrowser
+from kfmt_cli.browse.screen.go_to import NO_LOG, GoingBrowser
 from kfmt_cli.browse.session import BYTE, Goal
 from kfmt_cli.errors import KfmtError
 from kfmt_cli.render.style import count, grouped, safe

@@ -20,19 +20,19 @@ from kfmt_cli.checks.log.headers import Checksums, Headers, oddities
 from kfmt_cli.checks.log.verifier import Verified
 from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.elsewhere import CONNECTIONS, is_elsewhere
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import scan
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.core.parallel import SMALL, map_ordered, together
+from kfmt_cli.core.placeholders import CONNECTIONS, is_elsewhere
 from kfmt_cli.core.source import open_source
 from kfmt_cli.core.throttle import PACE
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding
+from kfmt_cli.log.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.log.block import Block, read_batches
-from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.records import Records

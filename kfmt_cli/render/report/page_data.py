@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kfmt_cli.disk.place import with_place
+from kfmt_cli.disk.partition_path import with_place
 from kfmt_cli.errors import ExitCode
 from kfmt_cli.render.start_lines import Step
 from kfmt_cli.rows.column import RowType

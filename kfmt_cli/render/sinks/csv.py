@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.disk.place import with_place
+from kfmt_cli.disk.partition_path import with_place
 from kfmt_cli.render.csv_text import csv_line
 from kfmt_cli.render.sinks.sink import Head, Look, NoRows, Out, RowWriter, Sink
 from kfmt_cli.rows.column import Placed

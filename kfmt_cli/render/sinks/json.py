@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.disk.place import with_place
+from kfmt_cli.disk.partition_path import with_place
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
 from kfmt_cli.rows.column import Placed

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 
-from kfmt_cli.disk.place import with_place
+from kfmt_cli.disk.partition_path import with_place
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
 from kfmt_cli.rows.column import Placed, RowType

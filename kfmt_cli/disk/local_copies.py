@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kfmt_cli.core.credentials import without_credentials
-from kfmt_cli.core.elsewhere import OPENERS, is_elsewhere
+from kfmt_cli.core.placeholders import OPENERS, is_elsewhere
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM, is_packed
 from kfmt_cli.disk.tree import TROUBLES, UNPACKED, Folder, is_folder, printable, walk

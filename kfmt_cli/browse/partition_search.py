@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kfmt_cli.browse.hunting import Hit, Hunt, SoughtText
-from kfmt_cli.browse.outline import Outline
+from kfmt_cli.browse.batch_positions import Outline
+from kfmt_cli.browse.log_search import Hit, Hunt, SoughtText
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import size_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kfmt_cli.browse.batch_positions import AHEAD
 from kfmt_cli.browse.disk_nodes import DiskNode
-from kfmt_cli.browse.outline import AHEAD
 from kfmt_cli.browse.screen.dialogs import LineDialog
 from kfmt_cli.browse.screen.layout import BrowserLayout
 from kfmt_cli.browse.session import BYTE, OFFSET, TIME, Goal, goal_of

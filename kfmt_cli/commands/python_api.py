@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kfmt_cli.commands.answer import Answer, answer_of
+from kfmt_cli.commands.python_answer import Answer, answer_of
 from kfmt_cli.commands.read import Path, path_names
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
@@ -76,7 +76,7 @@ def find(
     key: text is taken as UTF-8.
     """
     from kfmt_cli.commands.find import Find, Sought
-    from kfmt_cli.log.matching import Match
+    from kfmt_cli.log.record_match import Match
     from kfmt_cli.log.select import Asked, Selection
 
     if sum(wanted is not None for wanted in (offset, timestamp, key, producer_id)) != 1:

@@ -14,15 +14,15 @@ from kfmt_cli import __version__
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.placement import GROUPS
 from kfmt_cli.broker.version import PredictedFor
-from kfmt_cli.commands.answer import Nobody
 from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
 from kfmt_cli.commands.check.command import CheckPaths
 from kfmt_cli.commands.codec_trial import SAMPLE, Codec
-from kfmt_cli.commands.internal import partitions_of
+from kfmt_cli.commands.internal_topics import partitions_of
 from kfmt_cli.commands.log_settings import SettingsOf
+from kfmt_cli.commands.log_shapes import Strips
+from kfmt_cli.commands.python_answer import Nobody
 from kfmt_cli.commands.retention import Retention
 from kfmt_cli.commands.run import Host, Progress, Run
-from kfmt_cli.commands.shapes import Strips
 from kfmt_cli.commands.stat import PARTITION, TOPIC, Stat
 from kfmt_cli.commands.state import ShowState, Wanted
 from kfmt_cli.commands.txn import ShowTransactions

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kfmt_cli.browse.outline import Anchor, Outline
+from kfmt_cli.browse.batch_positions import Anchor, Outline
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.source import Source
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.expression import Expression, expression
-from kfmt_cli.log.matching import Match
+from kfmt_cli.log.record_match import Match
 from kfmt_cli.log.select import Selection
 
 TEXT, REGEX, HEX = "text", "regex", "hex"
