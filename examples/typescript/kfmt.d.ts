@@ -40,8 +40,10 @@ export type KfmtLine =
   | Format
   | FormatField
   | Varint
-  | PartitionOf
   | UnknownFile
+  | Row
+  | PartitionOf
+  | PartitionOfKey
   | Found
   | Transaction
   | Range
@@ -529,7 +531,7 @@ export interface File {
    */
   holes?: number | null;
   /**
-   * Batches written anew, without their damaged records. Of `salvage`.
+   * Batches written again, without their damaged records. Of `salvage`.
    */
   reencoded?: number | null;
   /**
@@ -1818,6 +1820,26 @@ export interface Varint {
   size: number;
 }
 /**
+ * A file in a directory that kfmt does not recognise.
+ */
+export interface UnknownFile {
+  type: "unknown_file";
+  /**
+   * The file.
+   */
+  file: string;
+  /**
+   * Its size.
+   */
+  bytes: number | null;
+}
+/**
+ * A row of the result of `kfmt sql`: the columns of the query under their names.
+ */
+export interface Row {
+  type: "row";
+}
+/**
  * The partition of an internal topic that an id belongs to.
  */
 export interface PartitionOf {
@@ -1849,18 +1871,35 @@ export interface PartitionOf {
   partition: number;
 }
 /**
- * A file in a directory that kfmt does not recognise.
+ * The partition to which producers send a key.
  */
-export interface UnknownFile {
-  type: "unknown_file";
+export interface PartitionOfKey {
+  type: "partition_of_key";
+  file?: string;
   /**
-   * The file.
+   * The key, as given.
    */
-  file: string;
+  key: string;
   /**
-   * Its size.
+   * Its bytes.
    */
-  bytes: number | null;
+  hex: string;
+  /**
+   * The partitioner, by librdkafka's name.
+   */
+  partitioner: string;
+  /**
+   * Its hash.
+   */
+  hash: number;
+  /**
+   * Number of partitions of the topic.
+   */
+  partitions: number;
+  /**
+   * The partition.
+   */
+  partition: number;
 }
 /**
  * A match in a log.

@@ -85,15 +85,18 @@ def _session(common: Common, paths: tuple[str, ...]) -> SqlSession:
     from kfmt_cli.commands.read import there
     from kfmt_cli.commands.sql import SqlSession
     from kfmt_cli.core.source import PIPE
+    from kfmt_cli.disk.local_copies import RSM_PRIVATE_KEY, listed_form
+    from kfmt_cli.disk.tiered_keys import key_bytes
 
     if PIPE in paths:
         raise UsageError("-: this command cannot read standard input")
     run, found = common.run(), []
     for path in paths:
         try:
-            found.append(there(path))
+            found.append(listed_form(there(path)))
         except InputError as error:
             run.complain(str(error))
     if not found:
         raise click.exceptions.Exit(ExitCode.UNREADABLE)
-    return SqlSession(run, tuple(found), common.limit)
+    key = RSM_PRIVATE_KEY.get()
+    return SqlSession(run, tuple(found), common.limit, None if key is None else key_bytes(key))

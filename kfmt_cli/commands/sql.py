@@ -47,6 +47,8 @@ class SqlSession:
     run: Run
     paths: tuple[str, ...]
     limit: Limit = field(default_factory=Limit)
+    private_key: bytes | None = field(default=None, repr=False)
+    """For encrypted segments in tiered storage."""
     connection: Any = field(init=False)
     _so_far: ReadSoFar = field(init=False)
 
@@ -55,7 +57,9 @@ class SqlSession:
         self.connection = duckdb.connect(config=dict(_SETTINGS))
         self.connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
         for name in TABLES:
-            request = Request(name, self.paths, limit=self.limit, deep=True)
+            request = Request(
+                name, self.paths, limit=self.limit, deep=True, private_key=self.private_key
+            )
             self.connection.register(name, LogDataset(TableScan(request, self._so_far)))
 
     def ask(self, text: str) -> None:

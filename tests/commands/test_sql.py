@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import os
+import shutil
 import signal
 import time
 from collections import Counter
@@ -275,3 +277,12 @@ def test_ctrl_c_ends_a_query(tmp_path: Path) -> None:
         running.send_signal(signal.SIGINT)
         assert running.wait(60) == 130
     assert (tmp_path / "out").read_bytes().strip().splitlines() == [b'{"type":"row","n":1}']
+
+
+def test_packed_logs_are_read_as_those_that_were_packed(tmp_path: Path) -> None:
+    folder = tmp_path / "logs/orders-0"
+    shutil.copytree(BROKER / "orders-0", folder)
+    for log in folder.glob("*.log"):
+        log.with_name(f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
+        log.unlink()
+    assert ask("select count(*) as n from records", tmp_path / "logs") == [{"n": 1500}]
