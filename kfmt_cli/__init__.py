@@ -55,6 +55,6 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = import_module(f"kfmt_cli.commands.{_MODULES.get(name, 'ask')}")
+    module = import_module(f"kfmt_cli.commands.{_MODULES.get(name, 'python_api')}")
     found: object = getattr(module, name)
     return found

@@ -183,7 +183,7 @@ def _counted(rows: Rows) -> Section:
 def _logs(paths: tuple[str, ...], unread: list[str]) -> Iterator[Input]:
     """The distinct logs under some paths; raises InputError for an unusable path."""
     seen: set[str] = set()
-    for target in without_doubles(list(map(_target, paths))):
+    for target in without_doubles(map(_target, paths)):
         unread += target.unlisted
         yield from distinct(target.inputs(LOGS), seen)
 

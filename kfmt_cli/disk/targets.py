@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from kfmt_cli.core.compressed_files import packed_suffix
@@ -153,29 +154,30 @@ def targets(
     """
     if PIPE in paths and not takes_pipe:
         target_of(PIPE)
-    yield from without_doubles(list(_listed(paths, complain, takes_pipe=takes_pipe)))
+    yield from without_doubles(_listed(paths, complain, takes_pipe=takes_pipe))
 
 
-def without_doubles(found: Sequence[GivenPath]) -> Sequence[GivenPath]:
+def without_doubles(found: Iterable[GivenPath]) -> Iterator[GivenPath]:
     """The same without the segments put together from tiered storage that local directories of
-    their partitions also contain."""
-    folders = [folder for target in found for folder in target.folders]
-    if not any(map(is_tiered, folders)):
-        return found
-    local: dict[str, int] = {}
-    for folder in folders:
-        if not is_tiered(folder) and folder.logs:
-            name, base = Path(folder.path).name, folder.logs[0].base_offset or 0
-            local[name] = min(base, local.get(name, base))
+    their partitions also contain: a tiered one waits for those at all paths."""
+    rest, local = iter(found), dict[str, int]()
+    for target in rest:
+        held = [target, *rest] if any(map(is_tiered, target.folders)) else [target]
+        for folder in chain.from_iterable(each.folders for each in held):
+            if not is_tiered(folder) and folder.logs:
+                name, base = Path(folder.path).name, folder.logs[0].base_offset or 0
+                local[name] = min(base, local.get(name, base))
+        for each in held:
+            yield replace(each, folders=[_alone(folder, local) for folder in each.folders])
 
-    def alone(folder: Folder) -> Folder:
-        least = local.get(Path(folder.path).name)
-        if least is None or not is_tiered(folder):
-            return folder
-        files = (file for file in folder.files if not _is_from(file, least))
-        return replace(folder, files=tuple(files))
 
-    return [replace(target, folders=list(map(alone, target.folders))) for target in found]
+def _alone(folder: Folder, local: Mapping[str, int]) -> Folder:
+    """A directory without the files that a local one has. local: where those begin, by name."""
+    least = local.get(Path(folder.path).name)
+    if least is None or not is_tiered(folder):
+        return folder
+    files = (file for file in folder.files if not _is_from(file, least))
+    return replace(folder, files=tuple(files))
 
 
 def _is_from(file: str, least: int) -> bool:

@@ -24,6 +24,10 @@ BROKEN = {
     "files_are_short_and_say_their_job": ("kfmt_cli/core/mute.py", "x = 1\n"),
     "functions_are_short": ("kfmt_cli/core/long.py", f'"""Long."""\n{LONG}'),
     "names_say_one_thing": ("tests/test_a.py", "it = 1\n"),
+    "inputs_are_listed_in_one_place": (
+        "kfmt_cli/log/there.py",
+        '"""There."""\nfrom pathlib import Path\nFILES = list(Path("x").glob("*.log"))\n',
+    ),
     "pages_are_in_plain_english": ("docs/ci.md", "It goes on.\n"),
     "pages_keep_their_length": ("README.md", "x\n" * 500),
 }
