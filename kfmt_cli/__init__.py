@@ -7,7 +7,8 @@
 
 `read_batches`, `read_records`, `read_file` and `verify` read for programs, `scan` and `dataset` for
 Polars and DuckDB; `check`, `stat`, `find`, `txn`, `diff`, `retention`, `compaction` and `state`
-answer as the commands do (docs/python.md).
+answer as the commands do, and `salvage`, `build`, `rebuild_index` and `export` write as they do
+(docs/python.md).
 They are imported when they are first asked for.
 """
 
@@ -18,16 +19,21 @@ from typing import TYPE_CHECKING
 __version__ = "1.0.0rc1"
 _MODULES = dict.fromkeys(("read_batches", "read_file", "read_records", "verify"), "read")
 _MODULES |= {"dataset": "scanning", "scan": "scanning"}
+_MODULES |= dict.fromkeys(("build", "export", "rebuild_index", "salvage"), "python_writing")
 __all__ = [
+    "build",
     "check",
     "compaction",
     "dataset",
     "diff",
+    "export",
     "find",
     "read_batches",
     "read_file",
     "read_records",
+    "rebuild_index",
     "retention",
+    "salvage",
     "scan",
     "stat",
     "state",
@@ -46,6 +52,7 @@ if TYPE_CHECKING:
         state,
         txn,
     )
+    from kfmt_cli.commands.python_writing import build, export, rebuild_index, salvage
     from kfmt_cli.commands.read import read_batches, read_file, read_records, verify
     from kfmt_cli.commands.scanning import dataset, scan
 

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from functools import cached_property
 from typing import Any
 
 from kfmt_cli.arrow.lake import Output
@@ -64,8 +65,12 @@ class ExportManifest:
     there can be many."""
 
     def __init__(self) -> None:
-        self._inputs = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 (until it is written)
         self._outputs: list[bytes] = []
+
+    @cached_property
+    def _inputs(self) -> tempfile.SpooledTemporaryFile[bytes]:
+        """The inputs so far."""
+        return tempfile.SpooledTemporaryFile(IN_MEMORY)
 
     def add_input(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -20,9 +20,6 @@ from kfmt_cli.cli.options import (
 )
 from kfmt_cli.errors import UsageError
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
-
-if TYPE_CHECKING:
-    from kfmt_cli.writing.build.options import Options
 
 
 @click.command(name="build", short_help="Write segments from JSON Lines.")
@@ -119,7 +116,7 @@ def build(
       kfmt build sample_segments/hand-made.jsonl DST --compression zstd --batch-records 2
     """
     from kfmt_cli.broker.rolling import Rolling
-    from kfmt_cli.commands.build import BUILT, Build, build_notes
+    from kfmt_cli.commands.build import BUILT, Build, build_notes, options_of
 
     if layout is not None:
         if topic is not None or any(
@@ -128,7 +125,7 @@ def build(
             raise UsageError(f"--layout {layout} has no batches, so batch options do not apply")
         build_notes(common.run(writes=True), source, destination, force)
         return 0
-    options = _options(**shape)
+    options = options_of(**shape)
     default = Rolling()
     rolling = Rolling(
         segment_bytes or default.segment_bytes,
@@ -140,33 +137,3 @@ def build(
     run = common.run(BUILT, writes=True)
     Build(run, options, rolling, topic).build(source, destination, force)
     return run.host.exit_code
-
-
-def _options(
-    magic: str | None,
-    compression: str | None,
-    timestamp_type: str | None,
-    producer_id: int | None,
-    transactional: bool,
-    **others: Any,
-) -> Options:
-    """Options for building batches; raises UsageError for contradictory ones."""
-    import time
-
-    from kfmt_cli.writing.build.options import Options
-
-    if transactional and producer_id is None:
-        raise UsageError("--transactional needs --producer-id")
-    if magic == "0" and timestamp_type == "LogAppendTime":
-        raise UsageError("magic 0 has no timestamps")
-    if magic in ("0", "1") and (producer_id is not None or compression == "zstd"):
-        raise UsageError(f"magic {magic} supports neither producers nor zstd")
-    return Options(
-        magic=None if magic is None else int(magic),
-        compression=compression,
-        timestamp_type=None if timestamp_type is None else TIMESTAMP_TYPES.index(timestamp_type),
-        producer_id=producer_id,
-        transactional=transactional,
-        now=int(time.time() * 1000),
-        **others,
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -26,7 +25,6 @@ from kfmt_cli.cli.options import (
     strict,
     wide,
 )
-from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from kfmt_cli.broker.version import PredictedFor
@@ -90,18 +88,11 @@ def check(
       kfmt check damaged_segments/flipped-bit-0
       kfmt check damaged_segments --format sarif
     """
-    from kfmt_cli.checks.registry import every_code
     from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
     from kfmt_cli.commands.check.command import CheckPaths, of_codes
     from kfmt_cli.core.throttle import PACE
 
-    known = every_code()
-    only, ignore = (tuple(map(str.lower, names)) for names in (only, ignore))
-    for name in (*only, *ignore):
-        if name not in known:
-            near = get_close_matches(name, known, 3, 0.6)
-            words = f"did you mean {' or '.join(near)}?" if near else "run kfmt explain to list all"
-            raise UsageError(f"no finding named {name!r}; {words}")
+    takes = of_codes(only, ignore)
     run = replace(common, strict=common.strict or fail_on == "warning").run(
         CHECK_RESULT, finds=True
     )
@@ -112,7 +103,7 @@ def check(
         index_interval_bytes,
         kafka,
         common.max_findings,
-        of_codes(only, ignore),
+        takes,
     )
     with PACE.limited(None if throttle is None else int(throttle * 1_000_000)):
         return task.paths(paths or (".",))

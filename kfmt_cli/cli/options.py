@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -282,9 +281,11 @@ def strict(function: F) -> F:
 def topic_name(ctx: click.Context, param: click.Parameter, name: str | None) -> str | None:
     """Callback of options whose value is a new topic's name; raises UsageError."""
     del ctx
-    if name is not None and (name in (".", "..") or not re.fullmatch(r"[\w.-]{1,249}", name, re.A)):
-        words = "a topic name has 1 to 249 characters of a–z, A–Z, 0–9, ., _ and -"
-        raise UsageError(f"{param.opts[0]} {name!r}: {words}")
+    if name is not None:
+        from kfmt_cli.disk.names import topic_trouble
+
+        if trouble := topic_trouble(name):
+            raise UsageError(f"{param.opts[0]} {trouble}")
     return name
 
 

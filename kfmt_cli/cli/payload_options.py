@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-if TYPE_CHECKING:
-    from kfmt_cli.topics.payloads import Payload
-
-REGISTRY = "confluent"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -44,14 +40,10 @@ def payload_formats(function: F) -> F:
         schemas: Path | None,
         **others: Any,
     ) -> Any:
-        from kfmt_cli.topics.payloads import Payloads
+        from kfmt_cli.commands.payload_formats import payloads_of
 
-        paths = others["paths"]
-        of_key = payload_of(key_format, key_schema, schemas, paths)
-        of_value = payload_of(value_format, value_schema, schemas, paths)
-        payloads = Payloads(of_key, of_value)
-        _ = payloads.readers  # raises at once if something is missing
-        return function(payloads=payloads, **others)
+        key, value = (key_format, key_schema), (value_format, value_schema)
+        return function(payloads=payloads_of(key, value, schemas, others["paths"]), **others)
 
     command: Any = call
     for name in ("value", "key"):
@@ -83,7 +75,7 @@ def decoded(function: F) -> F:
     @wraps(inner)
     def call(decode: bool, **others: Any) -> Any:
         if decode and others["value_format"] is None:
-            others["value_format"] = REGISTRY
+            others["value_format"] = "confluent"
         return inner(**others)
 
     command: Any = call
@@ -94,26 +86,3 @@ def decoded(function: F) -> F:
         "JSON in the column decoded_value. Internal topics are always decoded.",
     )(command)
     return made
-
-
-def payload_of(
-    format_: str | None, schema: str | None, schemas: Path | None, paths: Sequence[str]
-) -> Payload | None:
-    """The payload format of a key or value; raises InputError.
-
-    schemas: directory or topic of registry schemas; None for a topic _schemas next to the paths.
-    """
-    if format_ is None:
-        return None
-    from kfmt_cli.topics.payloads import Payload, Schema
-
-    file, _, message = (schema or "").partition(":")
-    folder, registry = schemas, None
-    if format_ == REGISTRY:
-        from kfmt_cli.commands.registry_schemas import registry_beside, registry_of
-
-        registry = registry_beside(paths) if schemas is None else registry_of(str(schemas))
-        folder = schemas if registry is None else None
-    path = Path(file).absolute() if file else None
-    folder = None if folder is None else folder.absolute()
-    return Payload(format_, Schema(path, message, folder, registry))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import Any
 
 from kfmt_cli.broker.rolling import Rolling
 from kfmt_cli.commands.run import Run, told
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.tree import classify
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.writing.build.builder import SegmentBuilder
@@ -24,6 +27,37 @@ from kfmt_cli.writing.rolling import RollingWriter
 
 BUILT = ResultType(("bytes", "batches", "entries"), {"batches": 9, "entries": 9, "bytes": 14})
 FROM_THE_LOG = (TRANSACTION_INDEX.suffix, PRODUCER_SNAPSHOT.suffix)
+
+
+def options_of(
+    magic: str | None = None,
+    compression: str | None = None,
+    timestamp_type: str | None = None,
+    producer_id: int | None = None,
+    transactional: bool = False,
+    **others: Any,
+) -> Options:
+    """Options that shape batches; raises UsageError for unknown and for contradictory ones."""
+    if unknown := sorted(others.keys() - Options.__dataclass_fields__.keys()):
+        raise UsageError(f"no option named {unknown[0]!r}")
+    for value, known in ((compression, CODECS), (timestamp_type, TIMESTAMP_TYPES)):
+        if value is not None and value not in known:
+            raise UsageError(f"{value!r} is unknown; choose from {', '.join(known)}")
+    if transactional and producer_id is None:
+        raise UsageError("--transactional needs --producer-id")
+    if magic == "0" and timestamp_type == "LogAppendTime":
+        raise UsageError("magic 0 has no timestamps")
+    if magic in ("0", "1") and (producer_id is not None or compression == "zstd"):
+        raise UsageError(f"magic {magic} supports neither producers nor zstd")
+    return Options(
+        magic=None if magic is None else int(magic),
+        compression=compression,
+        timestamp_type=None if timestamp_type is None else TIMESTAMP_TYPES.index(timestamp_type),
+        producer_id=producer_id,
+        transactional=transactional,
+        now=int(time.time() * 1000),
+        **others,
+    )
 
 
 @dataclass(slots=True)

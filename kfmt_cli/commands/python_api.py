@@ -6,11 +6,11 @@ Everything `kfmt_cli` offers to Python except reading (docs/python.md).
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kfmt_cli.commands.python_answer import Answer, answer_of
-from kfmt_cli.commands.read import Path, path_names
+from kfmt_cli.commands.read import Path, Paths, path_names
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores
@@ -20,13 +20,19 @@ from kfmt_cli.findings.finding import MOST_FINDINGS
 if TYPE_CHECKING:
     from kfmt_cli.commands.log_settings import SettingsOf
 
-Paths = Path | Sequence[Path]
 
-
-def check(paths: Paths, *, jobs: int | None = None, kafka_version: str | None = None) -> Answer:
+def check(
+    paths: Paths,
+    *,
+    only: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    jobs: int | None = None,
+    kafka_version: str | None = None,
+) -> Answer:
     """Check everything about the partitions under some paths, as `kfmt check` does.
 
-    kafka_version: the broker's, such as "4.2"; by default that of the metadata log.
+    only, ignore: codes of findings to show, or to hide. kafka_version: the broker's, such as "4.2";
+    by default that of the metadata log. Raises UsageError for unknown ones.
     """
     from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
     from kfmt_cli.broker.version import VERSIONS, by_option
@@ -37,8 +43,9 @@ def check(paths: Paths, *, jobs: int | None = None, kafka_version: str | None = 
         raise UsageError(f"no version of Kafka named {kafka_version!r}")
     kafka = None if kafka_version is None else by_option(kafka_version)
 
+    takes = of_codes(only, ignore)
+
     def command(run: Run) -> None:
-        takes = of_codes((), ())
         n = jobs or available_cores()
         task = CheckPaths(run, n, Limit(), INDEX_INTERVAL_BYTES, kafka, MOST_FINDINGS, takes)
         task.paths(path_names(paths))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from functools import partial
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,11 +37,13 @@ from kfmt_cli.log.select import Selection
 from kfmt_cli.rows.section import Object, Rows, Section, columns_of, objects
 from kfmt_cli.rows.table_types import BATCHES, RECORDS, chosen
 from kfmt_cli.topics import decoder_for
+from kfmt_cli.topics.payloads import NOTHING_SAID, Payloads
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Path = str | bytes | os.PathLike[str]
+Paths = Path | Sequence[Path]
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 Columns = dict[str, np.ndarray[Any, Any]]
 
@@ -76,6 +79,7 @@ class LogRows:
     _columns: tuple[str, ...]
     _topic: str | None
     _jobs: int
+    _payloads: Payloads = NOTHING_SAID
     findings: list[Finding] = field(default_factory=list)
     """Findings so far, of the last pass; damage never raises."""
     unread: list[str] = field(default_factory=list)
@@ -94,7 +98,7 @@ class LogRows:
     def within(self, bounds: Selection) -> LogRows:
         """The same rows, but only those within other bounds, too."""
         reading = replace(self._reading, wanted=self._reading.wanted.within(bounds))
-        return LogRows(self._paths, reading, self._columns, self._topic, self._jobs)
+        return LogRows(self._paths, reading, self._columns, self._topic, self._jobs, self._payloads)
 
     @property
     def _table(self) -> str:
@@ -141,7 +145,8 @@ class LogRows:
             yield columns_of(_counted(rows), self._columns)
 
     def objects(self) -> Iterator[Object]:
-        """Plain objects, as in `kfmt dump --format json`, with raw bytes."""
+        """Plain objects, as in `kfmt dump --format json`, with raw bytes; whole ones, whichever
+        columns were chosen."""
         for file, rows in self._rows():
             section = _counted(rows)
             for row in objects(section, "bytes"):
@@ -159,7 +164,9 @@ class LogRows:
 
     def _rows_of(self, file: Input) -> Iterator[Rows]:
         topic = self._topic or topic_of(file)
-        decoder = decoder_for(topic) if self._reading.records else None
+        decoder = None
+        if self._reading.records:
+            decoder = decoder_for(topic) or self._payloads.decoder
         reading = replace(self._reading, decoder=decoder)
         with open_checked(file, read_ahead=False) as log:
             workers = self._jobs if log.is_large and reading.records else 0
@@ -203,6 +210,7 @@ def _log_rows(
     topic: str | None,
     jobs: int | None,
     max_decompressed: int | None,
+    payloads: Callable[[tuple[str, ...]], Payloads] = lambda _: NOTHING_SAID,
 ) -> LogRows:
     table = RECORDS if records else BATCHES
     names = tuple(columns or ())
@@ -212,7 +220,8 @@ def _log_rows(
             raise UsageError(f"no column named {name!r}; choose from {known}")
     reading = RowsReading(records, wanted, Limit.of_option(max_decompressed))
     cores = available_cores() if jobs is None else jobs
-    return LogRows(path_names(path), reading, names, topic, cores)
+    paths = path_names(path)
+    return LogRows(paths, reading, names, topic, cores, payloads(paths))
 
 
 def _selected(
@@ -267,6 +276,11 @@ def read_records(
     first_time: int | datetime | None = None,
     last_time: int | datetime | None = None,
     topic: str | None = None,
+    key_format: str | None = None,
+    value_format: str | None = None,
+    key_schema: str | None = None,
+    value_schema: str | None = None,
+    schemas: Path | None = None,
     jobs: int | None = None,
     max_decompressed: int | None = None,
 ) -> LogRows:
@@ -274,11 +288,21 @@ def read_records(
 
     columns: of the table `records` (docs/spark-tables.md). first_offset to last_time: inclusive
     bounds; times are in milliseconds, or a datetime. topic: its name, if the directory is not named
-    after it. jobs: number of threads, by default all cores. Raises UsageError for an unknown
-    column, and InputError for a missing path.
+    after it. key_format to schemas: how to decode keys and values, as with `kfmt dump`; decoded
+    ones are in `decoded_key` and `decoded_value`. jobs: number of threads, by default all cores.
+    Raises UsageError for an unknown column or format, and InputError for a missing path.
     """
     wanted = _selected(first_offset, last_offset, first_time, last_time)
-    return _log_rows(path, True, columns, wanted, topic, jobs, max_decompressed)
+
+    def payloads(paths: tuple[str, ...]) -> Payloads:
+        if key_format is None and value_format is None:
+            return NOTHING_SAID
+        from kfmt_cli.commands.payload_formats import payloads_of
+
+        folder = None if schemas is None else FilePath(os.fsdecode(schemas))
+        return payloads_of((key_format, key_schema), (value_format, value_schema), folder, paths)
+
+    return _log_rows(path, True, columns, wanted, topic, jobs, max_decompressed, payloads)
 
 
 def verify(

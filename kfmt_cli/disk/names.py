@@ -50,6 +50,17 @@ def is_packed(name: str) -> bool:
     return _PACKED.match(name) is not None
 
 
+def topic_trouble(name: str) -> str | None:
+    """Why a topic cannot have this name; None if it can.
+
+    Source: `org.apache.kafka.common.internals.Topic.validate`.
+    """
+    if name in (".", "..") or not re.fullmatch(r"[\w.-]{1,249}", name, re.A):
+        words = "a topic name has 1 to 249 characters of a–z, A–Z, 0–9, ., _ and -"
+        return f"{name!r}: {words}"
+    return None
+
+
 _OTHER_FORMS = (MANIFEST, ".gz", ".zst", ".lz4")
 
 

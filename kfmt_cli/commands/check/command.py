@@ -32,7 +32,7 @@ from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOGS
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment, real_path
 from kfmt_cli.disk.targets import GivenPath, targets
 from kfmt_cli.disk.tree import Folder, is_segment, no_log, printable, size_of
-from kfmt_cli.errors import ExitCode, InputError
+from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
@@ -360,9 +360,20 @@ def _named(path: str) -> str:
     return str(Path(path))
 
 
-def of_codes(only: tuple[str, ...], ignore: tuple[str, ...]) -> Callable[[str], bool]:
-    """A test whether findings with this code count."""
-    return partial(_counts, frozenset(only), frozenset(ignore))
+def of_codes(only: Iterable[str], ignore: Iterable[str]) -> Callable[[str], bool]:
+    """A test whether findings with this code count; raises UsageError for an unknown one."""
+    from kfmt_cli.checks.registry import every_code
+
+    chosen, hidden = (frozenset(map(str.lower, names)) for names in (only, ignore))
+    known = every_code() if chosen or hidden else ()
+    for name in sorted(chosen | hidden):
+        if name not in known:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, known, 3, 0.6)
+            words = f"did you mean {' or '.join(near)}?" if near else "run kfmt explain to list all"
+            raise UsageError(f"no finding named {name!r}; {words}")
+    return partial(_counts, chosen, hidden)
 
 
 def _counts(only: frozenset[str], ignore: frozenset[str], name: str) -> bool:
