@@ -143,7 +143,8 @@ def test_a_broker_starts_beside_what_killed_runs_left(tmp_path: Path) -> None:
         ["convert-v0-to-v2", large.parent, data / "new-1"],
         ["rebuild-index", large, data / "new-2"],
     ]
-    kept: list[tuple[Path, Path]] = []  # the next run would take it away
+    kept: list[tuple[Path, Path]] = []  # the next run would take it away, there and next to it
+    (tmp_path / "aside").mkdir()
     for command in commands:
         before = set(data.rglob("*"))
         process = subprocess.Popen(
@@ -166,7 +167,7 @@ def test_a_broker_starts_beside_what_killed_runs_left(tmp_path: Path) -> None:
         process.wait()
         process.stdin.close()
         (left,) = [*data.glob("kfmt-unfinished-*"), *partition.glob("kfmt-unfinished-*")]
-        kept.append((left.rename(tmp_path / left.name), left))
+        kept.append((left.rename(tmp_path / "aside" / left.name), left))
     for aside, place in kept:
         aside.rename(place)
     (partition / ".kfmt-unfinished-abc.deleted").write_bytes(b"half an index")
