@@ -25,7 +25,7 @@ def home_lines(
     what = count(len(partitions), "partition")
     if node.kind is not NodeKind.PARTITION:
         what += f" of {count(len(topics), 'topic')}"
-    verdict, *damage = _damage(partitions, checked, checking) or [Text("")]
+    verdict, *damage = _damage(list(node.checkable()), checked, checking) or [Text("")]
     lines = [
         Text(f" {safe(node.name or node.label)}", style="bold"),
         Text(f" {what}, {count(logs, 'segment')}, {human(node.size)}"),
@@ -50,31 +50,32 @@ def home_lines(
 
 
 def _damage(
-    partitions: list[DiskNode], checked: Mapping[str, FoundInPartition], checking: Collection[str]
+    nodes: list[DiskNode], checked: Mapping[str, FoundInPartition], checking: Collection[str]
 ) -> list[Text]:
-    known = [partition for partition in partitions if partition.path in checked]
-    number = len(partitions)
-    if any(partition.path in checking for partition in partitions):
-        return [Text(f" checking: {len(known)} of {number} partitions …", style="dim")]
-    if not partitions:
+    known = [node for node in nodes if node.path in checked]
+    number = len(nodes)
+    noun = "input" if any(node.is_log for node in nodes) else "partition"
+    if any(node.path in checking for node in nodes):
+        return [Text(f" checking: {len(known)} of {number} {noun}s …", style="dim")]
+    if not nodes:
         return []
     if not known:
         return [Text(" not checked yet; press c to check", style="yellow")]
-    bad = [partition for partition in known if _has_errors(checked[partition.path])]
+    bad = [node for node in known if _has_errors(checked[node.path])]
     some = "" if len(known) == number else f" ({len(known)} of {number} checked)"
     if not bad:
         return [Text(f" ✓ checked: no errors{some}", style="green")]
-    words = f" ✗ {count(len(bad), 'partition')} of {number} with errors{some}"
+    words = f" ✗ {count(len(bad), noun)} of {number} with errors{some}"
     lines = [Text(words, style="bold red")]
-    for partition in bad[:MOST_DAMAGED]:
-        held = checked[partition.path]
+    for node in bad[:MOST_DAMAGED]:
+        held = checked[node.path]
         kinds = dict.fromkeys(
             finding.code.name
             for finding in held.findings
             if finding.code.severity is Severity.ERROR
         )
         said = held.trouble or ", ".join(kinds)
-        lines.append(Text.assemble(f"   {safe(partition.label):<24} ", (said, "red")))
+        lines.append(Text.assemble(f"   {safe(node.label):<24} ", (said, "red")))
     if len(bad) > MOST_DAMAGED:
         lines.append(Text(f"   and {len(bad) - MOST_DAMAGED} more"))
     return lines

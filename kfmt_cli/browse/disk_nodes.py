@@ -75,6 +75,14 @@ class DiskNode:
         for child in self.children:
             yield from child.partitions()
 
+    def checkable(self) -> Iterable[DiskNode]:
+        """The partitions at and under this node, and the logs outside any partition."""
+        if self.kind is NodeKind.PARTITION or self.is_log:
+            yield self
+            return
+        for child in self.children:
+            yield from child.checkable()
+
     def logs(self) -> list[DiskNode]:
         """The logs of a partition, in the order of their base offsets."""
         return [child for child in self.children if child.file and is_segment(child.file)]

@@ -74,7 +74,7 @@ class Session:
     trouble: str = ""
     """Why the opened node cannot be shown."""
     checked: dict[str, FoundInPartition] = field(default_factory=dict)
-    """The results of checks, by the partition's path."""
+    """The results of checks, by the path of the partition or log."""
     finding: Finding | None = None
     """The finding last visited."""
     sought: SoughtText | None = None
@@ -192,13 +192,12 @@ class Session:
 
     @property
     def all_findings(self) -> list[Finding]:
-        """The findings of every checked partition, in the order of the tree."""
-        partitions = list(self.top.partitions()) or [self.top]
+        """The findings of everything checked, in the order of the tree."""
         return [
             finding
-            for partition in partitions
-            if partition.path in self.checked
-            for finding in self.checked[partition.path].findings
+            for node in list(self.top.checkable()) or [self.top]
+            if node.path in self.checked
+            for finding in self.checked[node.path].findings
         ]
 
     @property

@@ -279,6 +279,21 @@ def test_without_findings_that_is_said() -> None:
     run(work())
 
 
+def test_a_small_damaged_log_is_marked_without_a_key() -> None:
+    async def work() -> None:
+        async with driven(FLIPPED) as browser:
+            assert "batch 0 at byte 0   12 batches   ✗1: n goes to it" in browser.screen
+            assert "1 of 1 (e explains)  crc-mismatch byte 7 702" in await browser.press("n")
+            assert browser.rows[0] == 3
+        async with driven(ORDERS.parent.relative_to(ROOT), FLIPPED) as browser:
+            assert "└ ✗1 damaged_segments/flipped" in browser.screen
+            assert "✗ 1 input of 2 with errors" in browser.screen
+        async with driven(TXN) as browser:
+            assert "102 batches\n" in browser.screen
+
+    run(work())
+
+
 # Views.
 
 
@@ -301,7 +316,7 @@ def test_views_show_what_their_command_shows(view: Any, size: tuple[int, int]) -
             screen = await browser.press(view.key)
             shown = "\n".join(str(line) for line in browser.app.text._fetch(0, 10_000))
             assert expected[view.key] in " ".join(shown.split())
-            assert view.question in screen
+            assert f"txn-0: {view.question}" in screen
             if view.key != "3":
                 words = ("stat", "check", "txn", "dump", "index-check", "retention")
                 assert browser.command[1] in words
@@ -315,6 +330,7 @@ def test_a_view_of_the_whole_disk_and_back() -> None:
     async def work() -> None:
         async with driven(BROKER) as browser:
             screen = await browser.press("3")
+            assert "kafka-3.9.1-broker1: Which groups are lagging?" in screen
             assert "billing" in screen
             assert "1020" in screen
             shows(browser.command, "1020")

@@ -199,6 +199,36 @@ def test_a_narrow_page_is_not_wider_than_the_screen(pages: dict[str, str], brows
 
 
 @pytest.mark.browsers
+@pytest.mark.parametrize("name", ["broker", "damaged"])
+@pytest.mark.parametrize("width", [1280, 800, 400])
+def test_no_card_is_narrow_and_no_table_is_cut(
+    pages: dict[str, str], browser: Any, name: str, width: int
+) -> None:
+    page = Opened(browser, pages[name], viewport={"width": width, "height": 800}).page
+    cards = page.evaluate("[...document.querySelectorAll('.card')].map((card) => card.clientWidth)")
+    assert len(cards) == 5
+    assert min(cards) >= 300
+    # Without the class, the pages of the topics are shown, too.
+    page.evaluate("document.documentElement.classList.remove('js')")
+    page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+    tables = page.evaluate(
+        "[...document.querySelectorAll('table')].map((table) => [table.caption.textContent, "
+        "table.scrollWidth - table.parentElement.clientWidth, "
+        "getComputedStyle(table.parentElement).overflowX])"
+    )
+    assert len(tables) > 20
+    wide = [caption for caption, more, _ in tables if more > 0]
+    assert wide == [] or width < 1280
+    assert {scrolls for _, _, scrolls in tables} == {"auto"}
+    cut = page.evaluate(
+        "[...document.querySelectorAll('tbody th')].filter((cell) => cell.scrollWidth > "
+        "cell.clientWidth).map((cell) => cell.textContent)"
+    )
+    assert cut == []
+    page.close()
+
+
+@pytest.mark.browsers
 def test_without_javascript_everything_is_there(pages: dict[str, str], browser: Any) -> None:
     page = browser.new_page(java_script_enabled=False)
     page.goto(pages["broker"])

@@ -107,8 +107,10 @@ class BrowserLayout(App[None]):
         else:
             self.show_home(top)
         if self._checks:
-            found = list(top.partitions())
-            is_afar = any(is_elsewhere(log.path) for node in found for log in node.logs()[:1])
+            found = list(top.checkable())
+            is_afar = any(
+                is_elsewhere(log.path) for node in found for log in node.logs()[:1] or [node]
+            )
             self._check_all(found, GENTLE_AFAR if is_afar else GENTLE)
 
     def on_resize(self) -> None:
@@ -129,7 +131,7 @@ class BrowserLayout(App[None]):
         """The mark of a node in the tree, and its style."""
         if node.kind is NodeKind.FILE:
             return self._mark_of_file(node)
-        inside = list(node.partitions())
+        inside = list(node.checkable())
         if any(partition.path in self._checking for partition in inside):
             return "…", "dim"
         known = [self.session.checked[of.path] for of in inside if of.path in self.session.checked]
@@ -145,6 +147,7 @@ class BrowserLayout(App[None]):
         return ("✓", "good") if is_whole else ("", "dim")
 
     def _mark_of_file(self, node: DiskNode) -> tuple[str, str]:
+        """The mark of a file: its findings, without those of the files next to it."""
         held = self.session.checked.get(self.session.partition_of(node).path)
         found = [f for f in held.findings if f.file == node.name] if held else []
         return mark_of(found) or ("", "dim")
@@ -281,7 +284,7 @@ class BrowserLayout(App[None]):
     def action_check(self) -> None:
         """Check the selected tree node."""
         node = self.session.partition_of(self._selected)
-        found = list(node.partitions()) or [node]
+        found = list(node.checkable()) or [node]
         self.say(f"checking {len(found)} partitions" if len(found) > 1 else "checking")
         self._check_all(found, None)
 
@@ -309,6 +312,7 @@ class BrowserLayout(App[None]):
             at = self.text.scroll_offset.y
             self.show_home(self._selected)
             self.text.scroll_to(y=at, animate=False)
+        self.tell()
 
     # Views.
 
@@ -348,9 +352,14 @@ class BrowserLayout(App[None]):
         if self.screen.has_class("-narrow"):
             self.disk_tree.display = False
             self.text.focus()
-        self.text.show_lines([" reading …"], f" {view.question}")
+        self.text.show_lines([" reading …"], f" {self._title(view)}")
         self._make_view(view, self.viewed, self._text_width)
         self.tell()
+
+    def _title(self, view: ListedView) -> str:
+        """The question of a view, after what it is asked of; the command line has the path."""
+        label = self.viewed.node.label
+        return f"{safe(label.rpartition('/')[2] or label)}: {view.question}"
 
     @work(thread=True, exclusive=True, group="view")
     def _make_view(self, view: ListedView, place: ViewedPlace, width: int) -> None:
@@ -363,10 +372,10 @@ class BrowserLayout(App[None]):
         if self.view is not view:
             return
         has_keys = self.disk_tree.has_focus
-        self._show_text(shown, view.question)
+        self._show_text(shown, self._title(view))
         if view.finds and len(shown.splitlines()) >= self.text.size.height:
             # As on a terminal, the losses and the remedies come last.
-            self.text.heading = f" {view.question}   Home: all findings"
+            self.text.heading = f" {self._title(view)}   Home: all findings"
             self.text.scroll_end(animate=False)
         if has_keys:
             self.disk_tree.focus()
@@ -402,7 +411,7 @@ class BrowserLayout(App[None]):
         self._put("command", command, layout=True)
         if self.said and self._said_at != self._here:
             self.said = ""
-        of_panes = self.panes.words() if self.panes.display else ""
+        of_panes = self._log_words() if self.panes.display else ""
         words = self.progress_words() or self.said or of_panes
         style = self._said_style if self.said else ""
         status = Text(" ", no_wrap=True)
@@ -410,6 +419,12 @@ class BrowserLayout(App[None]):
             status.append("FOLLOWING", style="bold reverse")
             status.append(" ")
         self._put("status", status.append(words, style=style))
+
+    def _log_words(self) -> str:
+        """The selected batch, and the mark of the log."""
+        node, words = self.session.node, self.panes.words()
+        mark = "" if node is None else self._mark_of_file(node)[0]
+        return f"{words}   {mark}: n goes to it" if mark else words
 
     def _put(self, name: str, text: Text, *, layout: bool = False) -> None:
         """Update one of the lines, if its text has changed."""

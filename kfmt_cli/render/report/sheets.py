@@ -101,7 +101,11 @@ def size(words: str, of: Callable[[Any], Any]) -> Heading:
 
 def moment(words: str, of: Callable[[Any], Any]) -> Heading:
     """A column of times."""
-    return _of_number(words, of, until_words)
+    return Heading(words, lambda row: _time_cell(of(row)), True)
+
+
+def _time_cell(value: int | None) -> PageCell:
+    return PageCell(NONE) if value is None else PageCell(until_words(value), value, style="time")
 
 
 def file_of(rows: Sequence[Object], words: str) -> Heading:
