@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -27,7 +28,7 @@ from kfmt_cli.core.source import PIPE
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.tree import as_given
+from kfmt_cli.disk.tree import TROUBLES, as_given
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.damage import FILE_UNREADABLE, UNREAD
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
@@ -74,6 +75,8 @@ class Export:
         self._given = paths
         if not self.dry_run:
             self._prepare()
+        for path in paths:
+            yield from map(Unread, TROUBLES.get(path.rstrip(os.sep), ()))
         request = replace(self.request, table=self.lake.listed_as)
         found = files_of(request, self.tell, is_checked=True)
         for piece in found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import errno
+import io
 import lzma
 import os
 import stat
@@ -16,10 +17,11 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, cast
+from typing import IO, Any, BinaryIO, cast
 
 from kfmt_cli.core.compressed_files import packed_suffix, reader
-from kfmt_cli.core.source import file_at
+from kfmt_cli.core.placeholders import opened_elsewhere
+from kfmt_cli.core.source import READ_AT_ONCE, READ_ONLY, FileSource, SourceFile
 from kfmt_cli.disk.names import is_packed
 from kfmt_cli.disk.tree import UNPACKED_FILES, printable
 from kfmt_cli.errors import InputError
@@ -72,10 +74,15 @@ def _unpacking(error: OSError, to: str) -> str:
     return f"{words}: {error.strerror}"
 
 
-def unpack_files(top: str, to: str) -> None:
-    """Link the files of a directory into another, unpacking those compressed as a whole; raises
-    InputError."""
-    for folder, folders, files in os.walk(top):
+def unpack_files(top: str, to: str) -> list[str]:
+    """Link the files of a directory into another, unpacking those compressed as a whole; the
+    directories that are left out, with reasons. Raises InputError."""
+    troubles: list[str] = []
+
+    def skip(error: OSError) -> None:
+        troubles.append(f"{printable(str(error.filename))}: {error.strerror}")
+
+    for folder, folders, files in os.walk(top, onerror=skip):
         here = Path(to) / os.path.relpath(folder, top)
         folders.sort()
         try:
@@ -88,7 +95,7 @@ def unpack_files(top: str, to: str) -> None:
                     (here / name).symlink_to(path)
                 elif plain not in files:
                     UNPACKED_FILES[str(here / plain)] = os.path.join(folder, name)  # noqa: PTH118 (as given)
-                    with file_at(str(path)) as packed:
+                    with _opened(str(path)) as packed:
                         stream = _Stream(reader(packed, suffix, printable(str(path))))
                         _write(here / plain, path.stat().st_mtime, cast(IO[bytes], stream))
         except (EOFError, zlib.error) as error:
@@ -97,6 +104,19 @@ def unpack_files(top: str, to: str) -> None:
             words = f"cannot unpack into {tempfile.gettempdir()} (set TMPDIR to change it)"
             why = error.strerror or str(error)
             raise InputError(f"{printable(folder)}: {words}: {why}") from error
+    return troubles
+
+
+def _opened(path: str) -> BinaryIO:
+    """Open a file whose reads raise InputError, not OSError, which is then of what is written;
+    raises InputError."""
+    source, name = opened_elsewhere(path), printable(path)
+    if source is None:
+        try:
+            source = FileSource(os.open(path, READ_ONLY), name)
+        except OSError as error:
+            raise InputError(f"{name}: {error.strerror}", file=path) from error
+    return cast(BinaryIO, io.BufferedReader(SourceFile(source), READ_AT_ONCE))
 
 
 @dataclass(slots=True)
@@ -111,7 +131,7 @@ class _Contents:
 
 def _members(archive: str, found: _Contents) -> Iterator[Member]:
     """The files of an archive, without devices, and without those outside it, which are named."""
-    with file_at(archive) as file:
+    with _opened(archive) as file:
         if archive.endswith(".zip"):
             yield from _of_zip(file, printable(archive), found)
             return

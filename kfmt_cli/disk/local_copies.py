@@ -165,7 +165,7 @@ def _unpacked(path: str) -> str:
         return known
     folder = _temporary()
     UNPACKED[folder] = path
-    unpack_files(path, folder)
+    TROUBLES[folder] = unpack_files(path, folder)
     return folder
 
 

@@ -133,9 +133,10 @@ def target_of(path: str, *, takes_pipe: bool = False) -> GivenPath:
         if made is None:
             return GivenPath(path, None, folders, unlisted)
         other = target_of(made)
+        unlisted = list(dict.fromkeys([*unlisted, *other.unlisted]))
         if not rest:
-            return replace(other, unlisted=[*unlisted, *other.unlisted])
-        return GivenPath(path, None, [*rest, *other.folders], [*unlisted, *other.unlisted])
+            return replace(other, unlisted=unlisted)
+        return GivenPath(path, None, [*rest, *other.folders], unlisted)
     if not path or (path != PIPE and _is_missing(path)):
         words = f"{printable(path)}: No such file or directory"
         raise InputError(words, file=path, is_gone=True)

@@ -136,6 +136,16 @@ def test_what_is_no_archive_or_leads_out_of_it(tmp_path: Path) -> None:
     assert ran("check", "none.tar/t-0", cwd=tmp_path).code == 3
 
 
+@pytest.mark.parametrize("command", [("check",), ("export", "--to", "made")])
+def test_a_member_that_is_left_out_is_not_read(command: tuple[str, ...], tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "out.tar", "w") as tar:
+        tar.add(BROKER / "orders-0", "orders-0")
+        tar.addfile(tarfile.TarInfo("../gone.log"))
+    done = ran(command[0], "out.tar", *command[1:], cwd=tmp_path)
+    words = "kfmt: out.tar: ../gone.log: points outside the archive, left out\n"
+    assert (done.code, done.err) == (3, words)
+
+
 def test_links_lead_to_what_is_in_the_archive(tmp_path: Path) -> None:
     shutil.copytree(BROKER / "orders-0", tmp_path / "data/snap")
     (tmp_path / "data/orders-0").mkdir()

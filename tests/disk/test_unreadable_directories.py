@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import subprocess
@@ -54,6 +55,23 @@ def kfmt_bound(*arguments: str | Path) -> Done:
         check=False,
     )
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("check",), ("export", "--to", "made"), ("sql", "select count(*) from records")],
+    ids=lambda item: item[0],
+)
+def test_an_unreadable_directory_next_to_packed_logs_is_named_once(
+    command: tuple[str, ...], disk: Path
+) -> None:
+    log = disk / "a-0" / ORDERS.name
+    log.with_name(f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    name, *options = (str(disk.parent / word) if word == "made" else word for word in command)
+    words = [*options, disk] if name == "sql" else [disk, *options]
+    done = kfmt_bound(name, *words)
+    assert (done.code, done.err) == (3, f"kfmt: {disk / 'lost+found'}: Permission denied\n")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda item: item[0])

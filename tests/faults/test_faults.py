@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -171,6 +172,22 @@ def test_a_small_file_that_cannot_be_read_is_named(command: str, file: str, benc
     assert len(lines) == 1
     assert f"{below}: " in lines[0]
     assert lines[0].endswith(os.strerror(errno.EIO))
+
+
+@pytest.mark.parametrize("form", ["tar", "gztar", "bztar", "xztar", "zip"])
+def test_an_archive_that_cannot_be_read_is_named(form: str, bench: Bench) -> None:
+    top = bench.folder
+    archive = Path(shutil.make_archive(str(top / "packed"), form, top / "in", "orders-0")).name
+    command = f"verify-crc {archive}"
+    for kind, code in (("open", errno.EACCES), ("read", errno.EIO)):
+        for number in chosen(bench.calls(command, kind, archive), every=False):
+            done = bench.run(command, Fault(kind, code, number, archive))
+            assert done.returncode == 3, done.stdout
+            (line,) = done.stderr.splitlines()
+            assert line.startswith(f"kfmt: {archive}")
+            assert line.endswith(f": {os.strerror(code)}")
+            assert "unpack" not in line
+    assert bench.run(command).returncode == 0
 
 
 def try_all(name: str) -> bool:

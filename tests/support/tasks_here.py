@@ -1,0 +1,21 @@
+"""`kfmt pipeline` without Spark: its tasks are called in this process.
+
+python -m tests.support.tasks_here pipeline JOB …
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+
+import pytest
+
+from kfmt_cli import __main__
+from kfmt_cli.spark import session
+from tests.support.lake_runs import without_spark
+
+if __name__ == "__main__":
+    patch = pytest.MonkeyPatch()
+    without_spark(patch)
+    patch.setattr(session, "session", lambda *_: nullcontext())
+    sys.exit(__main__.run())
