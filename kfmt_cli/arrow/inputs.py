@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING
 
+from kfmt_cli.arrow.tiered_logs import Manifests, Stated, as_broker, opened_log, stem_of
 from kfmt_cli.core.compressed_files import WHOLLY_PACKED, packed_suffix
 from kfmt_cli.core.parallel import map_ordered, together
 from kfmt_cli.core.placeholders import CONNECTIONS, FILES
-from kfmt_cli.core.source import READ_ONLY, FileSource, Source
+from kfmt_cli.core.source import Source
 from kfmt_cli.core.stored_source import StoredSource
 from kfmt_cli.core.stores import StoredFile, listing
 from kfmt_cli.core.urls import is_local
@@ -22,16 +21,13 @@ from kfmt_cli.disk.kinds import UNKNOWN, kind_of
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Input, Kind, quoted
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG, LOGS
-from kfmt_cli.disk.names import MANIFEST, STORED_STEM, left_out_words, mark_of, partition_of
+from kfmt_cli.disk.names import MANIFEST, left_out_words, mark_of, partition_of
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.read_piece import PieceReader
 from kfmt_cli.sharing.request import Request
-
-if TYPE_CHECKING:
-    from kfmt_cli.disk.tiered import StoredLog
 
 KINDS = {
     "records": frozenset({LOG}),
@@ -47,18 +43,22 @@ def files_of(
     listed: Callable[[str], Iterable[StoredFile]] | None = None,
     *,
     is_checked: bool = False,
+    manifests: Manifests | None = None,
 ) -> Pieces:
     """All files of the request, undivided, with unreadable directories listed by their error;
     raises InputError, also if every entry is an error.
 
     Directories that a broker has marked, as copies or as set aside, are skipped unless named. tell:
     receives a message about them. listed: the files below a path, if they are known. is_checked:
-    raise UsageError for a topic without any file.
+    raise UsageError for a topic without any file. manifests: those of the listing before, replaced
+    by those of this one.
     """
-    stems = set[str]()
-    every = found = Pieces(_listed(request, stems, tell, listed or listing))
-    if stems or request.topics:
-        found = Pieces(_wanted(request, every, stems))
+    stated: dict[str, Stated] = {}
+    manifests = manifests or Manifests()
+    every = found = Pieces(_listed(request, stated, tell, listed or listing))
+    if stated or request.topics:
+        found = Pieces(_wanted(request, every, stated, manifests))
+    manifests.keep(stated)
     if is_checked and request.topics:
         _check_topics(request.topics, found, every)
     if found and all(piece.trouble for piece in found):
@@ -78,23 +78,23 @@ def _check_topics(wanted: frozenset[str], found: Pieces, listed: Pieces) -> None
 
 def _listed(
     request: Request,
-    stems: set[str],
+    stated: dict[str, Stated],
     tell: Callable[[str], None] | None,
     listed: Callable[[str], Iterable[StoredFile]],
 ) -> Iterator[Piece]:
-    """List the files of all topics. stems: receives the name prefixes of segments in tiered
-    storage, taken from their manifests."""
+    """List the files of all topics. stated: receives the manifests of tiered storage, by the name
+    prefixes of their segments."""
     for path in request.paths:
         given, marked, folder, leaves_out = iter(listed(path)), set[str](), "", False
         first = list(islice(given, 2))
         if not first:
             raise InputError(f"{path}: no files in it")
         alone = len(first) == 1
-        if alone:
-            stems |= _stem_of(first[0].path)
+        for stored in _manifest_of(first[0].path) if alone else ():
+            stated[stored.path.removesuffix(MANIFEST)] = stored.size, stored.modified
         for stored in chain(first, given):
             if _is_manifest(stored):
-                stems.add(stored.path.removesuffix(MANIFEST))
+                stated[stored.path.removesuffix(MANIFEST)] = stored.size, stored.modified
             above, _, name = stored.path.rpartition("/")
             if above != folder:
                 folder, leaves_out = above, _is_marked(above, path)
@@ -129,75 +129,51 @@ def _is_read(request: Request, kind: Kind) -> bool:
     return kind in KINDS.get(request.table, LOGS)
 
 
-def _stem(path: str) -> str | None:
-    """The name prefix of a tiered segment's objects, from the path of its log; None for other
-    paths."""
-    stem = path.removesuffix(".log")
-    return stem if STORED_STEM.match(stem.rpartition("/")[2]) else None
-
-
-def _stem_of(path: str) -> set[str]:
-    """The same for the path of any file, as a set that is empty if there is no manifest."""
-    stem = _stem(path)
+def _manifest_of(path: str) -> Iterable[StoredFile]:
+    """The manifest of a file that was named explicitly; none for a file without one."""
+    stem = stem_of(path)
     try:
-        return {stem} if stem is not None and list(listing(stem + MANIFEST)) else set()
+        return () if stem is None else list(listing(stem + MANIFEST))
     except InputError:
-        return set()
+        return ()
 
 
 def _is_manifest(file: StoredFile) -> bool:
     return file.path.endswith(MANIFEST) and not file.trouble
 
 
-def _wanted(request: Request, found: Pieces, stems: set[str]) -> Iterator[Piece]:
+def _wanted(
+    request: Request, found: Pieces, stated: Mapping[str, Stated], manifests: Manifests
+) -> Iterator[Piece]:
     """The files of the requested topics. Segments in tiered storage get the size from their
     manifests, and are skipped if the partition's local logs contain them."""
     first: dict[object, int] = {}
     for piece in found:
-        if _stem(piece.path) in stems:
+        if stem_of(piece.path) in stated:
             continue
         if piece.trouble or _is_wanted(request, partition_of(piece.path)[0]):
             yield piece
             if piece.kind is LOG and piece.base_offset is not None:
                 known = first.get(piece.place, piece.base_offset)
                 first[piece.place] = min(known, piece.base_offset)
-    tiered = found.those(lambda piece: _stem(piece.path) in stems)
-    for piece in map_ordered(partial(_as_broker, request), tiered, CONNECTIONS):
+    tiered = found.those(lambda piece: stem_of(piece.path) in stated)
+    read = partial(_as_broker, request, stated, manifests)
+    for piece in map_ordered(read, tiered, CONNECTIONS):
         is_local_too = piece.place in first and (piece.base_offset or 0) >= first[piece.place]
         if piece.trouble or (_is_wanted(request, piece.place[0]) and not is_local_too):
             yield piece
 
 
-def _as_broker(request: Request, piece: Piece) -> Piece:
+def _as_broker(
+    request: Request, stated: Mapping[str, Stated], manifests: Manifests, piece: Piece
+) -> Piece:
     """A segment in tiered storage with the original size of its log, or the reason it cannot be
     read."""
+    stem = piece.path.removesuffix(LOG.suffix)
     try:
-        log = _stored_log(request, piece.path, piece.size)
+        return as_broker(request, piece, manifests.told(stem, stated[stem]))
     except InputError as error:
         return replace(piece, kind=UNKNOWN, trouble=str(error), tiered=True)
-    place = log.manifest.remote_log_segment_metadata.remote_log_segment_id.topic_id_partition
-    its = place.topic_partition
-    named = its.topic, its.partition, place.topic_id
-    there = replace(piece, tiered=True, stored_size=piece.size, named=named)
-    return replace(there, size=log.size, end=log.size)
-
-
-def _stored_log(request: Request, path: str, there: int) -> StoredLog:
-    from kfmt_cli.disk.tiered import stored_log
-    from kfmt_cli.disk.tiered_keys import PrivateKey
-
-    key = None if request.private_key is None else PrivateKey(request.private_key, "the key")
-    return stored_log(path.removesuffix(".log"), there, key, _as_stored)
-
-
-def _as_stored(path: str, name: str) -> Source:
-    """The stored object, not decoded, with its chunks."""
-    if not is_local(path):
-        return StoredSource(path)
-    try:
-        return FileSource(os.open(path, READ_ONLY), name)
-    except OSError as error:
-        raise InputError(f"{name}: {error.strerror}", file=path) from error
 
 
 @contextmanager
@@ -207,7 +183,7 @@ def at_hand(request: Request, pieces: Iterable[Piece]) -> Iterator[None]:
     known: dict[str, Callable[[str], Source]] = {}
     for piece in pieces:
         if piece.tiered:
-            known[piece.path] = partial(_opened, request, piece.stored_size)
+            known[piece.path] = partial(opened_log, request, piece.stored_size, piece.chunking)
         elif not is_local(piece.path):
             known[piece.path] = partial(StoredSource, listed=piece.size)
     FILES.update(known)
@@ -216,12 +192,6 @@ def at_hand(request: Request, pieces: Iterable[Piece]) -> Iterator[None]:
     finally:
         for path in known:
             del FILES[path]
-
-
-def _opened(request: Request, there: int, path: str) -> Source:
-    from kfmt_cli.disk.tiered import ChunkedSource
-
-    return ChunkedSource(_stored_log(request, path, there), path)
 
 
 def _is_marked(folder: str, given: str) -> bool:

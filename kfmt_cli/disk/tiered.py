@@ -23,7 +23,14 @@ from kfmt_cli.core.placeholders import CONNECTIONS, placeholder
 from kfmt_cli.core.source import Source, file_at, open_source
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM
 from kfmt_cli.disk.tiered_keys import PrivateKey, Unlock
-from kfmt_cli.disk.tiered_manifest import Manifest, chunk_sizes, expanded, manifest_at
+from kfmt_cli.disk.tiered_manifest import (
+    Chunking,
+    Encryption,
+    Manifest,
+    chunk_sizes,
+    expanded,
+    manifest_at,
+)
 from kfmt_cli.disk.tree import Folder, printable
 from kfmt_cli.errors import InputError
 
@@ -41,7 +48,7 @@ Opened = Callable[[str, str], Source]
 class StoredLog:
     """A log in chunks."""
 
-    manifest: Manifest
+    chunking: Chunking
     path: str
     """The object that contains the chunks."""
     ends: list[int]
@@ -54,12 +61,12 @@ class StoredLog:
     @property
     def chunk_size(self) -> int:
         """The original size of each chunk but the last."""
-        return self.manifest.chunk_index.original_chunk_size
+        return self.chunking.chunk_index.original_chunk_size
 
     @property
     def size(self) -> int:
         """The original bytes present."""
-        total = self.manifest.chunk_index.original_file_size
+        total = self.chunking.chunk_index.original_file_size
         return min(total, len(self.ends) * self.chunk_size)
 
     def chunk(self, number: int, stored: Source) -> bytes:
@@ -71,8 +78,8 @@ class StoredLog:
         try:
             if len(data) != length:
                 raise InputError(f"is {length - len(data)} bytes too short")
-            data = _unlocked(self.manifest, data, self.unlock)
-            if self.manifest.compression:
+            data = _unlocked(self.chunking.encryption, data, self.unlock)
+            if self.chunking.compression:
                 data = expanded(data, plain)
             if len(data) != plain:
                 raise InputError(f"has {len(data)} bytes instead of {plain}")
@@ -124,6 +131,7 @@ class ChunkedSource:
 class _Segment:
     """A segment in tiered storage."""
 
+    manifest: Manifest
     log: StoredLog
     shown: str
     indexes: dict[str, bytes]
@@ -183,25 +191,26 @@ class Bucket:
 
     def _segment(self, stem: Path, shown: str) -> _Segment:
         there = os.stat(f"{stem}{LOG}").st_size  # noqa: PTH116 (text)
-        log = stored_log(str(stem), there, self.key)
+        manifest = read_manifest(f"{stem}{MANIFEST}")
+        log = stored_log(str(stem), there, manifest.chunking, self.key)
         trouble = None
         if there < log.needed:
             words = f"its log is {log.needed - there} bytes too short"
             trouble = f"{shown}: {words}; reading up to byte {log.size}"
         elif there > log.needed:
             trouble = f"{shown}: its log has extra bytes after the last chunk"
-        return _Segment(log, shown, _indexes(log.manifest, stem, log.unlock), trouble)
+        return _Segment(manifest, log, shown, _indexes(manifest, stem, log.unlock), trouble)
 
     def _put(self, segment: _Segment | str) -> Path | None:
         """Create the files of a segment; returns the path of its log."""
         if isinstance(segment, str):
             self.troubles.append(segment)
             return None
-        place = segment.log.manifest.remote_log_segment_metadata.remote_log_segment_id
+        place = segment.manifest.remote_log_segment_metadata.remote_log_segment_id
         named = place.topic_id_partition.topic_partition
         folder = self.to / f"{named.topic}-{named.partition}"
         stem = Path(segment.log.path).stem
-        log = folder / f"{_base_of(stem, segment.log.manifest):020}{LOG}"
+        log = folder / f"{_base_of(stem, segment.manifest):020}{LOG}"
         if log in self._taken:
             words = f"{self._taken[log]} has the same base offset; this copy is skipped"
             self.troubles.append(f"{segment.shown}: {words}")
@@ -223,28 +232,35 @@ class Bucket:
         return log
 
 
+def read_manifest(path: str, opened: Opened = open_source) -> Manifest:
+    """The manifest at a path or a URL; raises InputError."""
+    with closing(opened(path, printable(path))) as source:
+        return manifest_at(source)
+
+
 def stored_log(
-    stem: str, there: int, key: PrivateKey | None, opened: Opened = open_source
+    stem: str,
+    there: int,
+    chunking: Chunking,
+    key: PrivateKey | None,
+    opened: Opened = open_source,
 ) -> StoredLog:
     """A log, from its manifest; raises InputError.
 
     stem: the path of its objects without their suffixes. there: the bytes of the object with the
     chunks.
     """
-    path = f"{stem}{MANIFEST}"
-    with closing(opened(path, printable(path))) as source:
-        manifest = manifest_at(source)
     unlock = None
-    if manifest.encryption is not None:
+    if chunking.encryption is not None:
         if key is None:
-            name = manifest.encryption.data_key.rpartition(":")[0]
+            name = chunking.encryption.data_key.rpartition(":")[0]
             words = f"encrypted with key {name}; pass --rsm-private-key FILE to read it"
             raise InputError(words)
-        unlock = key.unwrapped(manifest.encryption.data_key)
-    ends = list(accumulate(chunk_sizes(manifest)))
+        unlock = key.unwrapped(chunking.encryption.data_key)
+    ends = list(accumulate(chunk_sizes(chunking)))
     needed = ends[-1] if ends else 0
     ends = [end for end in ends if end <= there]
-    return StoredLog(manifest, f"{stem}{LOG}", ends, needed, unlock, opened)
+    return StoredLog(chunking, f"{stem}{LOG}", ends, needed, unlock, opened)
 
 
 def _base_of(stem: str, manifest: Manifest) -> int:
@@ -271,7 +287,8 @@ def _indexes(manifest: Manifest, stem: Path, unlock: Unlock | None) -> dict[str,
                 if not 0 <= place.position < MOST_POSITION:
                     raise InputError(f"its manifest puts an index at byte {place.position}")
                 stored.seek(place.position)
-                found[name] = _unlocked(manifest, _exactly(stored, place.size), unlock)
+                data = _exactly(stored, place.size)
+                found[name] = _unlocked(manifest.encryption, data, unlock)
     return found
 
 
@@ -288,11 +305,11 @@ def _both_epochs(ours: bytes, theirs: bytes) -> bytes:
     return "\n".join(["0", str(len(lines)), *lines, ""]).encode()
 
 
-def _unlocked(manifest: Manifest, data: bytes, unlock: Unlock | None) -> bytes:
-    if unlock is None or manifest.encryption is None:
+def _unlocked(encryption: Encryption | None, data: bytes, unlock: Unlock | None) -> bytes:
+    if unlock is None or encryption is None:
         return data
     try:
-        aad = base64.b64decode(manifest.encryption.aad)
+        aad = base64.b64decode(encryption.aad)
     except ValueError as error:
         raise InputError(f"its manifest is malformed: aad: {error}") from error
     return unlock(data, aad)

@@ -125,6 +125,27 @@ class SegmentMetadata(_Struct):
     end_offset: int
 
 
+class Chunking(msgspec.Struct, frozen=True):
+    """How a log is divided, compressed and encrypted, which is all that its reader needs."""
+
+    chunk_index: FixedChunks | VariableChunks
+    compression: bool
+    encryption: Encryption | None
+
+    def packed(self) -> bytes:
+        """It in a few bytes, for `unpacked`."""
+        encryption = self.encryption and msgspec.structs.astuple(self.encryption)
+        index = msgspec.structs.astuple(self.chunk_index)
+        return msgspec.msgpack.encode((index, self.compression, encryption))
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> Chunking:
+        """That of `packed`."""
+        index, compression, encryption = msgspec.msgpack.decode(data)
+        chunks = FixedChunks if len(index) == len(FixedChunks.__struct_fields__) else VariableChunks
+        return cls(chunks(*index), compression, encryption and Encryption(*encryption))
+
+
 class Manifest(_Struct):
     """The plug-in's metadata of a segment."""
 
@@ -134,6 +155,11 @@ class Manifest(_Struct):
     compression: bool
     remote_log_segment_metadata: SegmentMetadata
     encryption: Encryption | None = None
+
+    @property
+    def chunking(self) -> Chunking:
+        """Its part about the log."""
+        return Chunking(self.chunk_index, self.compression, self.encryption)
 
 
 def manifest_at(source: Source) -> Manifest:
@@ -156,9 +182,9 @@ def manifest_at(source: Source) -> Manifest:
     return manifest
 
 
-def chunk_sizes(manifest: Manifest) -> list[int]:
+def chunk_sizes(chunking: Chunking) -> list[int]:
     """The stored size of each chunk in bytes; raises InputError if the sizes are impossible."""
-    index = manifest.chunk_index
+    index = chunking.chunk_index
     size, total = index.original_chunk_size, index.original_file_size
     if not 0 < size <= MOST_CHUNK or not 0 <= total <= MOST_LOG or total > size * MOST_CHUNKS:
         raise InputError(f"its manifest declares {size}-byte chunks of {total} bytes")

@@ -50,6 +50,8 @@ class Piece:
     """Bytes of the chunks."""
     named: tuple[str, int, str] | None = None
     """Topic, partition and topic id from the manifest."""
+    chunking: bytes = b""
+    """The chunks according to the manifest, packed; empty if the manifest has to be read."""
 
     def part(self, start: int, end: int) -> Piece:
         """The piece of the file between these bytes."""

@@ -19,8 +19,8 @@ _HAS_BASE, _IS_TIERED = 1, 2
 _WRAP = 1 << 63  # times after the year 2262 wrap; they are only compared
 
 
-class _Texts:
-    """Texts, concatenated."""
+class _Strings:
+    """Byte strings, concatenated."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -29,22 +29,22 @@ class _Texts:
     def __len__(self) -> int:
         return len(self._ends) - 1
 
-    def add(self, text: str) -> None:
-        self._data += os.fsencode(text)
+    def add(self, data: bytes) -> None:
+        self._data += data
         self._ends.append(len(self._data))
 
     def size(self, i: int) -> int:
         return self._ends[i + 1] - self._ends[i]
 
-    def __getitem__(self, i: int) -> str:
-        return os.fsdecode(bytes(self._data[self._ends[i] : self._ends[i + 1]]))
+    def __getitem__(self, i: int) -> bytes:
+        return bytes(self._data[self._ends[i] : self._ends[i + 1]])
 
 
 class _FileColumns:
     """Values shared by all pieces of a file; consecutive files share a folder."""
 
     def __init__(self) -> None:
-        self._folders, self._names = _Texts(), _Texts()
+        self._folders, self._names = _Strings(), _Strings()
         self._kinds: list[Kind] = []
         self._places: list[tuple[str, int, str] | None] = [None]
         self._troubles: dict[int, str] = {}
@@ -52,6 +52,9 @@ class _FileColumns:
         self._kind, self._flags = array("B"), array("B")
         self._base, self._size, self._modified = array("q"), array("q"), array("q")
         self._stored_size = array("q")
+        self._chunkings = _Strings()
+        self._chunkings.add(b"")
+        self._chunking = array("I")
         self._last_folder: str | None = None
         self._read_folder = -1, ""
 
@@ -62,7 +65,7 @@ class _FileColumns:
         at = piece.path.rfind("/") + 1
         folder = piece.path[:at]
         if folder != self._last_folder:
-            self._folders.add(folder)
+            self._folders.add(os.fsencode(folder))
             self._last_folder = folder
         if piece.kind not in self._kinds:
             self._kinds.append(piece.kind)
@@ -70,7 +73,10 @@ class _FileColumns:
             self._places.append(piece.named)
         if piece.trouble is not None:
             self._troubles[len(self)] = piece.trouble
-        self._names.add(piece.path[at:])
+        if piece.chunking:
+            self._chunkings.add(piece.chunking)
+        self._chunking.append(len(self._chunkings) - 1 if piece.chunking else 0)
+        self._names.add(os.fsencode(piece.path[at:]))
         self._folder.append(len(self._folders) - 1)
         self._place.append(len(self._places) - 1)
         self._kind.append(self._kinds.index(piece.kind))
@@ -84,8 +90,8 @@ class _FileColumns:
     def path(self, i: int) -> str:
         folder, known = self._folder[i], self._read_folder
         if known[0] != folder:
-            known = self._read_folder = folder, self._folders[folder]
-        return known[1] + self._names[i]
+            known = self._read_folder = folder, os.fsdecode(self._folders[folder])
+        return known[1] + os.fsdecode(self._names[i])
 
     def base(self, i: int) -> int:
         return self._base[i]
@@ -110,6 +116,7 @@ class _FileColumns:
             bool(flags & _IS_TIERED),
             self._stored_size[i],
             self._places[self._place[i]],
+            self._chunkings[self._chunking[i]],
         )
 
 

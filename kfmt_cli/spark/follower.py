@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from kfmt_cli.arrow.inputs import at_hand, files_of
+from kfmt_cli.arrow.tiered_logs import Manifests
 from kfmt_cli.broker.start.stored import LogBytes
 from kfmt_cli.disk.names import partition_of, place_of
 from kfmt_cli.errors import InputError, KfmtError
@@ -63,6 +64,7 @@ class Follower:
     fails: bool = True
     """Whether data loss is an error, instead of a warning."""
     _listings: Listings = field(init=False)
+    _manifests: Manifests = field(default_factory=Manifests)
     _ends: Ends = field(default_factory=Ends)
     _there: dict[str, PartitionLogs] = field(default_factory=dict)
     _failed: dict[str, str] = field(default_factory=dict)
@@ -216,7 +218,8 @@ class Follower:
         self._idle = None
         files = self._listings.files
         try:
-            found = files_of(replace(self.request, paths=tuple(files)), listed=files.__getitem__)
+            request = replace(self.request, paths=tuple(files))
+            found = files_of(request, listed=files.__getitem__, manifests=self._manifests)
         except InputError:  # of each file, as below
             found = Pieces()
         self._there = partitions_in(found, self._listings.topic_id, self.request.paths)

@@ -48,6 +48,7 @@ PIECES = st.builds(
     tiered=st.booleans(),
     stored_size=NUMBERS,
     named=st.none() | st.tuples(st.text(max_size=3), st.integers(0, 9)),
+    chunking=st.binary(max_size=3),
 )
 
 

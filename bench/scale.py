@@ -1,0 +1,139 @@
+"""What a job takes of its driver and of a worker, by the number of segments.
+
+python -m bench.scale             a million segments; --write puts the table in docs/benchmarks.md
+python -m bench.scale --large     ten million, too
+python -m bench.scale --smoke     2,000, to see that it runs
+
+The listing is simulated: segments of 1 MiB, a hundred in each partition. The driver and the workers
+are processes of their own, which begin with kfmt loaded; nothing is read, and there is no Spark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from bench.make_files import MIB
+from bench.process import machine, put
+from kfmt_cli.arrow.inputs import at_hand, files_of
+from kfmt_cli.core.stores import StoredFile
+from kfmt_cli.spark.job import Job
+from kfmt_cli.spark.jobs.verify import check
+from kfmt_cli.spark.ledger import Ledger
+from kfmt_cli.spark.request import request_of
+from kfmt_cli.spark.work import share_for_task, shares_of
+
+CORES = 1000  # of the cluster
+IN_PARTITION = 100
+MODIFIED = 1_700_000_000_000_000_000
+HEAD = (
+    "| segments | listed | planned | shares made | tasks | all shares | largest "
+    "| a worker with it |\n"
+    "|---|---|---|---|---|---|---|---|"
+)
+
+
+@dataclass(frozen=True)
+class Driven:
+    """What the driver took."""
+
+    steps: list[str]
+    """Seconds from the start, and the peak of memory until then."""
+    n_tasks: int
+    n_bytes: int
+    """Bytes of all shares."""
+    largest: bytes
+
+
+def segments(n: int) -> Iterator[StoredFile]:
+    """A listing."""
+    for i in range(n):
+        partition, number = divmod(i, IN_PARTITION)
+        folder = f"/var/lib/kafka/data/some-topic-{partition // 10}-{partition % 10}"
+        yield StoredFile(f"{folder}/{number * 1000:020}.log", MIB, MODIFIED + i)
+
+
+def drive(n: int) -> Driven:
+    """Do what the driver of a job does before its tasks; a share is forgotten once it is
+    made."""
+    request = replace(request_of({}), paths=("/var/lib/kafka/data",), parallelism=CORES)
+    steps, began = [], time.perf_counter()
+
+    def reached() -> None:
+        steps.append(f"{time.perf_counter() - began:.2f} s, {peak():.0f} MB")
+
+    files = files_of(request, listed=lambda _: segments(n))
+    reached()
+    with tempfile.TemporaryDirectory() as scratch:
+        ledger = Ledger(scratch, Job("verify", check, {}))
+        ledger.open()
+        ledger.plan(request, files)
+        numbers = ledger.open_pieces()
+        shares = shares_of(ledger.job, request, ledger.pieces.taken(numbers))
+        reached()
+        n_bytes, largest = 0, b""
+        for share in shares:
+            made = share_for_task(request, share)
+            n_bytes, largest = n_bytes + len(made), max(largest, made, key=len)
+        reached()
+    return Driven(steps, len(shares), n_bytes, largest)
+
+
+def work(share: bytes) -> float:
+    """What a worker takes that has a share."""
+    pieces, _ = pickle.loads(share)  # noqa: S301 (the driver's own)
+    with at_hand(request_of({}), pieces):
+        return peak()
+
+
+def peak() -> float:
+    """The peak of this process's memory in MB. `getrusage` would say at least what the process that
+    began it had."""
+    found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1]) / 1024
+
+
+def apart(function: Callable[[Any], Any], argument: object) -> Any:
+    """The answer of a new process."""
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, (argument,))
+
+
+def rows(numbers: list[int]) -> Iterator[str]:
+    """The lines of the table."""
+    alone = apart(work, apart(drive, 1).largest)
+    for n in numbers:
+        driven: Driven = apart(drive, n)
+        worker = f"{apart(work, driven.largest):.1f} MB (with one segment: {alone:.1f} MB)"
+        sizes = f"{driven.n_bytes / MIB:.1f} MB", f"{len(driven.largest) / 1024:.1f} KB"
+        yield f"| {' | '.join([f'{n:,}', *driven.steps, f'{driven.n_tasks:,}', *sizes, worker])} |"
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--smoke", action="store_true", help="2,000 segments")
+    parser.add_argument("--large", action="store_true", help="ten million, too")
+    parser.add_argument("--write", action="store_true", help="put the table in docs/benchmarks.md")
+    given = parser.parse_args()
+    numbers = [2000] if given.smoke else [10**6, 10**7] if given.large else [10**6]
+    lines = [f"{machine()}.", "", HEAD]
+    print("\n".join(lines))
+    for line in rows(numbers):
+        lines.append(line)
+        print(line, flush=True)
+    if given.write:
+        put("scale", lines)
+
+
+if __name__ == "__main__":
+    main()

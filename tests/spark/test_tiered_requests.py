@@ -1,0 +1,146 @@
+"""Tiered storage in a bucket: each manifest is asked for once, by the process that lists it."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.store_server import Bucket
+from tools.kafka import ROOT
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("moto.server")
+pytest.importorskip("obstore")
+pytest.importorskip("pyspark")
+
+from kfmt_cli.arrow.inputs import files_of
+from kfmt_cli.core import small_objects
+from kfmt_cli.sharing.request import Request
+from kfmt_cli.spark.follower import Follower
+from kfmt_cli.spark.request import request_of
+from kfmt_cli.spark.splits import read_split
+from kfmt_cli.spark.wanted import splits_of
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+KEPT = ROOT / "tests/kept/aiven-1.0.0"
+KEY = {"rsmPrivateKey": str(KEPT / "encrypted/test-key.pkcs8.der")}
+
+
+@pytest.fixture(autouse=True)
+def _no_store_is_known(server: str) -> None:
+    del server
+    small_objects._store.cache_clear()
+
+
+def asked_of(bucket: Bucket, end: str = "rsm-manifest") -> Counter[str]:
+    """The number of requests for each object with this end, by method and name."""
+    return Counter(bucket.asked(rf"\.{end}($|\?)"))
+
+
+def manifests_of(name: str) -> int:
+    return len(list((KEPT / name).rglob("*.rsm-manifest")))
+
+
+def request_for(url: str, **options: str) -> Request:
+    return replace(request_of({**options, **KEY}), paths=(url,))
+
+
+@pytest.mark.parametrize("name", ["plain", "zstd", "encrypted"])
+def test_the_chunks_of_a_segment_are_few_bytes_of_a_plan(name: str) -> None:
+    pytest.importorskip("cryptography")
+    most = {"plain": 40, "zstd": 100, "encrypted": 550}[name]
+    for piece in files_of(request_for(str(KEPT / name))):
+        assert 0 < len(piece.chunking) < most
+
+
+@pytest.mark.parametrize("name", ["plain", "zstd", "encrypted"])
+def test_only_the_listing_asks_for_manifests(name: str, bucket: Bucket) -> None:
+    pytest.importorskip("cryptography")
+    request = request_for(bucket.put(KEPT / name / "tiered", "tiered"), maxSplitBytes="20000")
+    bucket.requests.clear()
+    splits = [pickle.dumps(split) for split in splits_of(request)]
+    assert len(splits) > 1
+    listed = asked_of(bucket)
+    assert set(listed.values()) == {1}
+    assert {method[:4] for method in listed} == {"GET "}
+    assert len(listed) == manifests_of(name)
+    rows = sum(
+        batch.num_rows
+        for split in splits
+        for batch in read_split(request, pickle.loads(split))  # noqa: S301 (made above)
+    )
+    assert rows > 600
+    assert asked_of(bucket) == listed
+    assert not [head for head in asked_of(bucket, "log") if head.startswith("HEAD")]
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(shutil.which("java") is None, reason="java not found")
+def test_the_tasks_of_a_job_do_not_ask_for_manifests(
+    bucket: Bucket, spark: Any, tmp_path: Path
+) -> None:
+    from kfmt_cli.spark.jobs import verify
+    from kfmt_cli.spark.jobs.context import Context
+
+    request = request_for(bucket.put(KEPT / "zstd/tiered", "tiered"))
+    bucket.requests.clear()
+    context = Context(spark, request, str(tmp_path / "out"), "parquet", lambda _: None)
+    assert verify.run_job(context).numbers["damaged"] == 0
+    asked = asked_of(bucket)
+    assert set(asked.values()) == {1}
+    assert len(asked) == manifests_of("zstd")
+
+
+@pytest.mark.parametrize("options", [KEY, {}])
+def test_a_stream_asks_for_new_manifests_only(
+    options: dict[str, str], bucket: Bucket, tmp_path: Path
+) -> None:
+    """Also if a segment cannot be read, which is tried again in each trigger."""
+    pytest.importorskip("cryptography")
+    shutil.copytree(KEPT / "zstd/tiered", tmp_path / "first")
+    (late,) = (tmp_path / "first").glob("txn-*/0/*357-*.rsm-manifest")
+    late.rename(tmp_path / late.name)
+    bucket.put(tmp_path / "first", "all/zstd")
+    bucket.put(KEPT / "encrypted/tiered", "all/encrypted")
+    request = request_of({**options, "ignoreUnreadable": "true"})
+    source = Follower(replace(request, paths=(bucket.file("all"),)), fails=False)
+    bucket.requests.clear()
+    end = source.latest({})
+    source.splits({}, end)
+    assert set(asked_of(bucket).values()) == {1}
+    bucket.requests.clear()
+    for _ in range(3):
+        assert source.latest(end) == end
+    assert not asked_of(bucket)
+    (tmp_path / "more").mkdir()
+    late = (tmp_path / late.name).rename(tmp_path / "more" / late.name)
+    below = next((KEPT / "zstd/tiered").glob("txn-*")).name
+    bucket.put(late.parent, f"all/zstd/{below}/0")
+    bucket.requests.clear()
+    assert source.latest(end) != end
+    assert sorted(asked_of(bucket).values()) == [1]
+
+
+def test_a_changed_manifest_is_asked_for_again(bucket: Bucket, tmp_path: Path) -> None:
+    shutil.copytree(KEPT / "plain/tiered", tmp_path / "tiered")
+    url = bucket.put(tmp_path / "tiered", "tiered")
+    source = Follower(request_for(url, topics="txn"))
+    source.latest({})
+    (path,) = (tmp_path / "tiered").glob("txn-*/0/0*0-*.rsm-manifest")
+    path.write_text(path.read_text().replace('"topic":"txn"', '"topic":"other"'))
+    bucket.put(tmp_path / "tiered", "tiered")
+    bucket.requests.clear()
+    splits = source.splits({}, source.latest({}))
+    assert [piece.base_offset for split in splits for piece in split.pieces] == [357]
+    assert any(path.name in request for request in asked_of(bucket))
