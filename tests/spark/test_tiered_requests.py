@@ -19,6 +19,7 @@ pytest.importorskip("moto.server")
 pytest.importorskip("obstore")
 pytest.importorskip("pyspark")
 
+from kfmt_cli.arrow import tiered_logs
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.core import small_objects
 from kfmt_cli.sharing.request import Request
@@ -144,3 +145,17 @@ def test_a_changed_manifest_is_asked_for_again(bucket: Bucket, tmp_path: Path) -
     splits = source.splits({}, source.latest({}))
     assert [piece.base_offset for split in splits for piece in split.pieces] == [357]
     assert any(path.name in request for request in asked_of(bucket))
+
+
+def test_a_manifest_that_is_too_long_for_a_plan_is_read_by_tasks(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = request_for(bucket.put(KEPT / "zstd/tiered", "tiered"))
+    rows = [batch.num_rows for split in splits_of(request) for batch in read_split(request, split)]
+    monkeypatch.setattr(tiered_logs, "MOST_CARRIED", 10)
+    bucket.requests.clear()
+    splits = splits_of(request)
+    assert not any(piece.chunking for split in splits for piece in split.pieces)
+    listed = asked_of(bucket).total()
+    assert [batch.num_rows for split in splits for batch in read_split(request, split)] == rows
+    assert asked_of(bucket).total() > listed == manifests_of("zstd")
