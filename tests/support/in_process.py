@@ -68,7 +68,9 @@ def run(
     register = atexit.register
 
     def at_end(function: Callable[..., object], *args: Any, **kwargs: Any) -> object:
-        if not (function.__module__ or "").startswith("kfmt_cli."):  # a library's, as pyarrow's own for S3
+        if not (function.__module__ or "").startswith(
+            "kfmt_cli."
+        ):  # a library's, as pyarrow's own for S3
             return register(function, *args, **kwargs)
         ends.append(lambda: function(*args, **kwargs))
         return function
