@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from kfmt_cli.findings.finding import Code, Finding, Severity
-from kfmt_cli.render.style import Theme, grouped, safe
+from kfmt_cli.render.style import IN_NUMBER, Theme, grouped, safe
 
 LABEL = 17  # columns of the label before a consequence
 STYLES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: "dim"}
@@ -46,7 +47,7 @@ def wrapped(
     words: str, width: int | None, label: str = "", margin: int = 9, hanging: int | None = None
 ) -> list[str]:
     """Wrap words after a margin and a label; later lines are indented past the label. Words are
-    never broken, as one may be a path.
+    never broken, as one may be a path, nor are numbers.
 
     hanging: margin of later lines, if different.
     """
@@ -56,14 +57,16 @@ def wrapped(
         return [first + words]
     import textwrap
 
-    return textwrap.wrap(
-        words,
+    whole = re.sub(IN_NUMBER, "\0", words)
+    lines = textwrap.wrap(
+        whole,
         max(width, 50),
         initial_indent=first,
         subsequent_indent=" " * (len(first) if hanging is None else hanging),
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return [line.replace("\0", " ") for line in lines]
 
 
 def left_out_line(code: Code, number: int) -> str:

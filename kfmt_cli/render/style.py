@@ -74,7 +74,8 @@ def hidden_words(number: int, option: str = "--wide") -> str:
 
 
 # A word with the spaces before it; a number's groups of digits are one word.
-_WORD = re.compile(r"( *)((?:[^ ]|(?<=\d) (?=\d{3}(?!\d)))+)")
+IN_NUMBER = r"(?<=\d) (?=\d{3}(?!\d))"  # the space between thousands
+_WORD = re.compile(rf"( *)((?:[^ ]|{IN_NUMBER})+)")
 _DRAWN = re.compile(r"[\u2500-\u25ff]")
 _ESCAPE = re.compile(r"\x1b\[[\d;]*m")
 

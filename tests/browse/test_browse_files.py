@@ -81,6 +81,7 @@ def test_a_batch_that_was_half_written_is_shown_anew(tmp_path: Path) -> None:
     async def work() -> None:
         async with driven(file, size=LARGE) as browser:
             assert "✗ fa97f1bb" in browser.screen
+            assert "n goes to it" in browser.screen
             await browser.press("F")
             file.write_bytes(data)
             for _ in range(40):
@@ -90,6 +91,7 @@ def test_a_batch_that_was_half_written_is_shown_anew(tmp_path: Path) -> None:
             await settled(browser.app, browser.pilot)
             assert "✓ fa97f1bb" in browser.screen
             assert "✓ 48eff861" in browser.screen
+            assert "n goes to it" not in browser.screen
 
     run(work())
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kfmt_cli.render.finding import wrapped
 from kfmt_cli.render.style import COLOUR, fitted
 from tests.support.samples import kfmt
 from tests.support.terminal import parted
@@ -53,6 +54,18 @@ def test_words_stay_whole() -> None:
     assert fitted(painted, 22) == painted
     drawing = "  ├──────────┤  ├────┤\n"
     assert fitted(drawing, 10) == drawing
+
+
+def test_numbers_of_a_finding_stay_whole() -> None:
+    text = (
+        "Log end offset 60; the log is truncated to 7 702 bytes of 1 073 741 824, 60 240 are lost."
+    )
+    for width in range(50, 100):
+        found = wrapped(text, width, "next start", margin=2)
+        assert " ".join(found).split() == ["next", "start", *text.split()]
+        for number in ("7 702", "1 073 741 824"):
+            assert any(number in line for line in found)
+        assert all(len(line) <= width for line in found)
 
 
 def test_a_command_stays_whole(tmp_path: Path) -> None:

@@ -421,9 +421,9 @@ class BrowserLayout(App[None]):
         self._put("status", status.append(words, style=style))
 
     def _log_words(self) -> str:
-        """The selected batch, and the mark of the log."""
+        """The selected batch, and the mark of the log unless it grows since it was checked."""
         node, words = self.session.node, self.panes.words()
-        mark = "" if node is None else self._mark_of_file(node)[0]
+        mark = "" if node is None or self.is_following else self._mark_of_file(node)[0]
         return f"{words}   {mark}: n goes to it" if mark else words
 
     def _put(self, name: str, text: Text, *, layout: bool = False) -> None:
