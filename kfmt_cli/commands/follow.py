@@ -15,7 +15,8 @@ from kfmt_cli.log.block import Block
 def followed(partition: Partition, wait: Callable[[], None]) -> Iterator[tuple[Input, Block]]:
     """The blocks that are added to the last log of a partition, and to later ones; never ends.
 
-    wait: called when there is nothing new. A batch is returned once it is complete.
+    wait: called when there is nothing new. A batch is returned once it is complete. Raises
+    InputError.
     """
     file = partition.logs[-1]
     position = _whole_bytes(file)
@@ -58,8 +59,9 @@ def _new(file: Input, position: int) -> Iterator[Block]:
                 return
             if len(block.batches):
                 yield block
-    except InputError:
-        return
+    except InputError as error:
+        if not error.is_gone:  # a broker removes old logs
+            raise
 
 
 def _next(partition: Partition, file: Input) -> Input | None:

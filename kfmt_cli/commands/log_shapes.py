@@ -57,24 +57,24 @@ def strip_of(log: Input, n_cells: int) -> Strip | None:
     if not n_cells:
         return None
     strip = Strip(size_of(log), n_cells)
-    entries = _entries(log)
-    if entries is not None:
-        strip.index(entries)
+    try:
+        entries = _entries(log)
+    except InputError as error:
+        strip.trouble = "" if error.is_gone else str(error)
+    else:
+        if entries is not None:
+            strip.index(entries)
     return strip
 
 
 def _entries(log: Input) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
-    """The positions in a log's offset index; None without an index."""
+    """The positions in a log's offset index; None for a file without one. Raises InputError."""
     if kind_of(os.path.basename(log.path))[0] not in SEGMENT_KINDS:  # noqa: PTH119 (many)
         return None
-    try:
-        source = open_source(sibling_name(log.path, OFFSET_INDEX), log.name)
-    except InputError:
-        return None
+    names = (sibling_name(name, OFFSET_INDEX) for name in (log.path, log.name))
+    source = open_source(*names)
     try:
         data = source.block(0, MOST_INDEX, MOST_INDEX)
-    except InputError:
-        return None
     finally:
         source.close()
     of_entry = OFFSET_INDEX_ENTRY.dtype

@@ -118,6 +118,8 @@ class Stat:
                     rows.setdefault(subject, Statistics()).add(numbers)
                     places.setdefault(subject.topic, set()).add(_above(partition.name))
                 if shape is not None:
+                    if shape.strip is not None and shape.strip.trouble:
+                        self.run.complain(shape.strip.trouble)
                     shapes.take(partition, file, numbers, shape)
         self._show(rows, places)
         if self.plot:

@@ -191,6 +191,8 @@ class Strip:
         self._lasts: IntArray = np.full((2, n_cells), -1, np.int64)  # offset, timestamp
         self._entries: IntArray = np.zeros(n_cells, np.int64)
         self.index_entries: int | None = None
+        self.trouble = ""
+        """Why the offset index cannot be read; empty if it can."""
 
     def take(self, batches: BatchTable) -> None:
         """Add the next batches."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
+from kfmt_cli.commands import follow
 from kfmt_cli.commands.follow import followed
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import classify
+from kfmt_cli.errors import InputError
 from tests.support.samples import ORDERS
 from tests.support.segments import positions
 
@@ -80,3 +86,45 @@ def test_the_next_segment_is_followed_when_the_broker_rolls(tmp_path: Path) -> N
             found += [(file.base_offset, int(at)) for at in block.batches.base_offset]
     firsts = [(base, base + 20 * i) for base in (240, 480) for i in range(12)]
     assert found == firsts
+
+
+def test_a_log_that_cannot_be_read_any_more_is_no_log_without_news(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    log = folder / ORDERS.name
+    log.write_bytes(DATA[: ENDS[1]])
+
+    def fail(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def wait() -> None:
+        if os.pread is fail:
+            raise NothingNewError
+        log.write_bytes(DATA)
+        monkeypatch.setattr(os, "pread", fail)
+
+    with pytest.raises(InputError, match=f"{log.name} byte .*: Input/output error"):
+        list(followed(partition_at(folder), wait))
+
+
+def test_a_log_that_a_broker_removes_meanwhile_has_no_news(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    log = folder / ORDERS.name
+    log.write_bytes(DATA[: ENDS[1]])
+    waits = 0
+
+    def wait() -> None:
+        nonlocal waits
+        waits += 1
+        if waits == 2:
+            raise NothingNewError
+        log.unlink()
+        monkeypatch.setattr(follow, "size_of", lambda _: len(DATA))
+
+    with pytest.raises(NothingNewError):
+        list(followed(partition_at(folder), wait))

@@ -78,6 +78,21 @@ def test_export_of_a_log_that_cannot_be_read_is_not_a_finding(
     assert "3 segments, 458 records, 0 of these damaged, 1 not read" in out.decode()
 
 
+def test_a_deleted_log_that_cannot_be_read_is_named(
+    partition: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = partition / f"{0:020}.log"
+    name = f"{log.name}.deleted"
+    log.rename(log.with_name(name))
+    fail(name, monkeypatch)
+    done = kfmt("check", partition)
+    line = f"kfmt: {partition / name} byte 0: cannot be read: Input/output error\n"
+    assert (done.code, done.err) == (3, line)
+    monkeypatch.undo()
+    log.with_name(name).write_bytes(b"x")  # which is no log
+    assert kfmt("check", partition).err == ""
+
+
 def test_stat_names_the_active_segment_once(
     partition: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

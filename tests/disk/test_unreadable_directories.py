@@ -69,7 +69,7 @@ def test_an_unreadable_directory_next_to_packed_logs_is_named_once(
     log.with_name(f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
     log.unlink()
     name, *options = (str(disk.parent / word) if word == "made" else word for word in command)
-    words: list[str | Path] = [*options, disk] if name == "sql" else [disk, *options]
+    words = [*options, str(disk)] if name == "sql" else [str(disk), *options]
     done = kfmt_bound(name, *words)
     assert (done.code, done.err) == (3, f"kfmt: {disk / 'lost+found'}: Permission denied\n")
 

@@ -160,6 +160,7 @@ def test_a_write_that_fails_leaves_nothing_half(name: str, bench: Bench) -> None
         ("export in/orders-0 --to out/made", "orders-0/partition.metadata"),
         ("rebuild-index in/orders-0 out/made", "__cluster_metadata-0/00000000000000000000.log"),
         ("salvage in out/made", "meta.properties"),
+        ("report in/orders-0 --to out/made", "orders-0/00000000000000000240.index"),
     ],
 )
 def test_a_small_file_that_cannot_be_read_is_named(command: str, file: str, bench: Bench) -> None:

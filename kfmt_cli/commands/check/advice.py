@@ -49,12 +49,13 @@ def steps_of(
     listed: Sequence[CheckedDirectory],
     starts: Sequence[Start],
     missing: Iterable[tuple[str, list[str]]],
+    complain: Callable[[str], None],
 ) -> Iterator[NextStep]:
     """All next steps: what a broker would delete, what lets it start, what rescues and repairs
     partitions, and last what is paid for with other partitions' offsets. missing: as for
-    `_identify`."""
+    `_identify`. complain: receives errors about unreadable logs."""
     down = {start.file for start in starts if not start.starts}
-    yield from _bring_back(listed)
+    yield from _bring_back(listed, complain)
     yield from (_identify(path, lines) for path, lines in missing)
     moves = [step for report in listed for step in _out_of_the_way(report, down)]
     yield from moves
@@ -86,10 +87,12 @@ def _for_each(
         yield replace(step, joint_price=words)
 
 
-def _bring_back(listed: Sequence[CheckedDirectory]) -> Iterator[NextStep]:
+def _bring_back(
+    listed: Sequence[CheckedDirectory], complain: Callable[[str], None]
+) -> Iterator[NextStep]:
     """Copy deleted records before a broker removes them."""
     yield from _for_each(
-        deleted_in(listed),
+        deleted_in(listed, complain),
         lambda path: f"{BRING_BACK} {path} DST",
         lambda n: f"brings back {count(n, 'deleted record')}; a broker removes them once it starts",
     )

@@ -74,7 +74,7 @@ def show(
         return run.end()
     for report in listed:
         run.summary.add(_result(report))
-    steps = list(steps_of(listed, starts, found.missing))
+    steps = list(steps_of(listed, starts, found.missing, run.complain))
     if sink.for_people:
         return _show_people(run, listed, starts, found, steps)
     for report in listed:
