@@ -14,7 +14,7 @@ from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import LEFT_BEHIND, SWAP, Input
 from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.segment import sibling_name
+from kfmt_cli.disk.segment import sibling_path
 from kfmt_cli.disk.targets import target_of
 from kfmt_cli.disk.tree import classify, printable, size_of
 from kfmt_cli.errors import InputError, OutputError
@@ -166,4 +166,4 @@ def _files(source: str, skip: Callable[[str], None]) -> Iterator[tuple[Input, st
 
 
 def _beside_log(index: Input) -> bool:
-    return Path(sibling_name(index.path, LOG)).exists()
+    return Path(sibling_path(index.path, LOG)).exists()

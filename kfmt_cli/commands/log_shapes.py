@@ -14,8 +14,8 @@ from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.segment import SEGMENT_KINDS, sibling_name
-from kfmt_cli.disk.tree import size_of
+from kfmt_cli.disk.segment import SEGMENT_KINDS, sibling_path
+from kfmt_cli.disk.tree import printable, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY
 from kfmt_cli.log.shape import Shape, Strip, TimeOrder
@@ -71,8 +71,8 @@ def _entries(log: Input) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
     """The positions in a log's offset index; None for a file without one. Raises InputError."""
     if kind_of(os.path.basename(log.path))[0] not in SEGMENT_KINDS:  # noqa: PTH119 (many)
         return None
-    names = (sibling_name(name, OFFSET_INDEX) for name in (log.path, log.name))
-    source = open_source(*names)
+    path = sibling_path(log.path, OFFSET_INDEX)
+    source = open_source(path, printable(path))
     try:
         data = source.block(0, MOST_INDEX, MOST_INDEX)
     finally:

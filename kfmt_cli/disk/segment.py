@@ -44,7 +44,7 @@ class Segment:
         file = self.any_file
         real = real_path(file.path, file.may_be_link)
         is_named = kind_of(real.rpartition(os.sep)[2])[0] in SEGMENT_KINDS
-        return sibling_name(real, LOG) if is_named else real  # a link may lead to any name
+        return sibling_path(real, LOG) if is_named else real  # a link may lead to any name
 
     @property
     def log_may_be_elsewhere(self) -> bool:
@@ -52,11 +52,14 @@ class Segment:
         return all(_CACHED.match(Path(index.path).name) for index in self.indexes.values())
 
 
-def sibling_name(name: str, kind: Kind) -> str:
-    """The name of another file of the same segment; only the last component of a path changes."""
-    folder, file = os.path.split(name)
+def sibling_path(path: str, kind: Kind) -> str:
+    """The path of another file of the same segment; only the last component changes.
+
+    path: the one that opens a file; that for display may have another ending.
+    """
+    folder, file = os.path.split(path)
     known, _, transient = kind_of(file)
-    assert known in SEGMENT_KINDS, f"{name} is not a segment file"
+    assert known in SEGMENT_KINDS, f"{path} is not a segment file"
     end = f".{transient}" if transient else ""
     stem = file.removesuffix(end).removesuffix(known.suffix)
     return os.path.join(folder, f"{stem}{kind.suffix}{end}")  # noqa: PTH118 (as it was written)

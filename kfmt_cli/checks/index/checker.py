@@ -15,7 +15,7 @@ from kfmt_cli.core.native.table import Table
 from kfmt_cli.disk.kinds import INDEXES
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, read_rows
 from kfmt_cli.disk.kinds.kind import Contents, Input, Kind
-from kfmt_cli.disk.segment import Segment, sibling_name
+from kfmt_cli.disk.segment import Segment, sibling_path
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.findings import indexes as codes
 from kfmt_cli.findings.consequences import beside_damage, beside_missing_index
@@ -130,7 +130,7 @@ class IndexChecker:
 
     def _absent(self, log: Input, kind: Kind, code: Code, facts: IndexFacts) -> Result:
         """The result for a missing index, under the name that it would have."""
-        name = printable(sibling_name(log.path, kind))
+        name = printable(sibling_path(log.path, kind))
         words, offset = "missing", None
         if kind is TRANSACTION_INDEX:
             producer, offset, last = facts.aborted[0]
