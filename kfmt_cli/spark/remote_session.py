@@ -59,6 +59,6 @@ def ship_kfmt(spark: SparkSession) -> None:
             modules = Path(scratch) / "kfmt_cli.zip"
             package = Path(kfmt_cli.__file__).parent
             with zipfile.ZipFile(modules, "w", zipfile.ZIP_DEFLATED) as archive:
-                for path in sorted(package.rglob("*.py")):
+                for path in sorted((*package.rglob("*.py"), *package.rglob("*.json"))):
                     archive.write(path, path.relative_to(package.parent))
             spark.addArtifacts(str(modules), pyfile=True)
