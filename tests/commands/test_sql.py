@@ -159,7 +159,7 @@ def test_an_empty_answer() -> None:
     ("query", "code", "words"),
     [
         ("selct 1 ", 2, 'kfmt: Parser Error: syntax error at or near "selct" (line 1, column 1)'),
-        ("select 1,\n 'x'::int", 2, "(line 2, column 5)"),
+        ("select 1\n from batches limt 1", 2, "(line 2, column 20)"),
         ("select * from recrds", 2, 'did you mean "records"'),
         ("select offset from records", 2, "offset needs double quotes"),
         ("select 1; select 'x'::int", 2, "Could not convert string 'x' to INT32"),

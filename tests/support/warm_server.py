@@ -31,7 +31,7 @@ from typing import Any, NoReturn
 
 PACKAGES = ("click", "lz4.frame", "msgspec", "numpy", "rich.console", "snappy", "zstandard")
 # They start threads when they are imported, and a process with threads must not fork.
-WITH_THREADS = ("pyarrow", "pyspark", "obstore", "fsspec", "textual")
+WITH_THREADS = ("pyarrow", "pyspark", "obstore", "fsspec", "textual", "duckdb")
 DESCRIPTORS = 4
 
 
