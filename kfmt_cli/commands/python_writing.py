@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from kfmt_cli.commands.python_answer import Answer, answer_of
@@ -47,7 +48,7 @@ def salvage(
         interval = index_interval_bytes or INDEX_INTERVAL_BYTES
         n = jobs or available_cores()
         task = Salvage(run, Limit(), n, interval, records, deleted, topic)
-        task.salvage(named, _text(destination))
+        task.salvage(named, os.fsdecode(destination))
 
     return answer_of(command, SALVAGED)
 
@@ -73,7 +74,7 @@ def rebuild_index(
 
     def command(run: Run) -> None:
         task = Rebuild(run, index_interval_bytes, force, False, expired_before, as_started)
-        task.rebuild(path_names(paths), _text(destination))
+        task.rebuild(path_names(paths), os.fsdecode(destination))
 
     return answer_of(command, REBUILT)
 
@@ -95,12 +96,13 @@ def build(
     from kfmt_cli.broker.rolling import Rolling
     from kfmt_cli.commands.build import BUILT, Build, options_of
 
-    shape, name = options_of(**options), _text(source)
+    shape, name = options_of(**options), os.fsdecode(source)
     if name == PIPE:
         raise UsageError("-: a program has no standard input to read; give a file")
     rolling = Rolling(by_file=True)
     return answer_of(
-        lambda run: Build(run, shape, rolling, topic).build(name, _text(destination), force), BUILT
+        lambda run: Build(run, shape, rolling, topic).build(name, os.fsdecode(destination), force),
+        BUILT,
     )
 
 
@@ -121,8 +123,6 @@ def export(
     file_format: parquet, json or csv. options: partition_by, one_file_per_partition, schema,
     target_file_bytes. Raises InputError, UsageError, OutputError.
     """
-    from dataclasses import replace
-
     from kfmt_cli.arrow.file_formats import FILE_FORMATS
     from kfmt_cli.arrow.lake import DEFAULTS, lake_of
     from kfmt_cli.commands.export import Export
@@ -150,14 +150,10 @@ def export(
         asked=Asked(),
         max_split=lake.target,
     )
-    task = Export(replace(request, parallelism=n), _text(to), lake, n, force)
+    task = Export(replace(request, parallelism=n), os.fsdecode(to), lake, n, force)
 
     def command(run: Run) -> None:
         task.tell = run.sink.note
         run.whole(task, request.paths)
 
     return answer_of(command, exported(lake.tables))
-
-
-def _text(path: Path) -> str:
-    return os.fsdecode(path)

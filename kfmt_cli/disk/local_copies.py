@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from kfmt_cli.core.credentials import without_credentials
 from kfmt_cli.core.placeholders import OPENERS, is_elsewhere
 from kfmt_cli.core.urls import is_local, local
-from kfmt_cli.disk.names import MANIFEST, STORED_STEM, is_packed
+from kfmt_cli.disk.names import MANIFEST, STORED_STEM, has_other_form, is_packed
 from kfmt_cli.disk.tree import TROUBLES, UNPACKED, Folder, is_folder, printable, walk
 from kfmt_cli.errors import InputError, UsageError
 
@@ -128,11 +128,11 @@ def in_brokers_form(top: str, folders: list[Folder]) -> tuple[str | None, list[F
     Files compressed as a whole are unpacked, with links to all others; segments in tiered storage
     are put together. top: the directory of these. Raises InputError, UsageError.
     """
+    if not any(has_other_form(folder.files) for folder in folders):
+        return None, folders
     if any(map(is_packed, chain.from_iterable(folder.files for folder in folders))):
         return _unpacked(top), []
     stored = _stored(folders)
-    if not stored:
-        return None, folders
     rest = [folder for folder in folders if folder not in stored]
     is_mixed = any(any(map(folder.takes, folder.files)) for folder in rest)
     return put_together(top, stored), rest if is_mixed else []

@@ -19,7 +19,7 @@ from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.local_copies import in_brokers_form, is_tiered
-from kfmt_cli.disk.names import has_other_form, left_out_words, mark_of
+from kfmt_cli.disk.names import left_out_words, mark_of
 from kfmt_cli.disk.redpanda import REDPANDA, is_redpanda_directory, is_redpanda_log
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
 from kfmt_cli.disk.tree import (
@@ -127,8 +127,6 @@ def target_of(path: str, *, takes_pipe: bool = False) -> GivenPath:
         is_kafka = any(is_of_broker(file) for folder in folders for file in folder.files)
         if not is_kafka and is_redpanda_directory(path):
             raise InputError(f"{printable(path)}: {REDPANDA}")
-        if not any(has_other_form(folder.files) for folder in folders):
-            return GivenPath(path, None, folders, unlisted)
         made, rest = in_brokers_form(path, folders)
         if made is None:
             return GivenPath(path, None, folders, unlisted)

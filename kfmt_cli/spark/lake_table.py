@@ -295,17 +295,21 @@ class LakeTable:
         staged = Path(local(ledger.job.folder(ledger.to)))
         if not is_local(ledger.to) or not staged.is_dir():
             return
-        for file in chain.from_iterable(self._bundles.values()):
+        for file in self._files:
             made = staged / file["file"]
             if made.exists():
                 final = Path(local(ledger.to)) / file["file"]
                 final.parent.mkdir(parents=True, exist_ok=True)
                 made.replace(final)
 
+    @property
+    def _files(self) -> Iterator[dict[str, Any]]:
+        """The files of the last commit, as in the manifest."""
+        return chain.from_iterable(self._bundles.values())
+
     def write_manifest(self) -> None:
         """Show readers the inputs and files of the table."""
-        files = chain.from_iterable(self._bundles.values())
-        commits.publish(self.ledger.to, self._commit, files)
+        commits.publish(self.ledger.to, self._commit, self._files)
 
     def _sweep(self) -> None:
         """Delete results outside the state, and files that no bundle of it has."""
@@ -313,8 +317,7 @@ class LakeTable:
         commits.sweep(ledger.to, self._commit)
         for name in names_in(ledger.done_folder) - self._bundles.keys():
             remove(f"{ledger.done_folder}/{name}")
-        files = chain.from_iterable(self._bundles.values())
-        known = {file["file"].rpartition("/")[2] for file in files}
+        known = {file["file"].rpartition("/")[2] for file in self._files}
         staged = ledger.job.folder(ledger.to)
         if staged != ledger.to:
             shutil.rmtree(local(staged), ignore_errors=True)
