@@ -108,7 +108,7 @@ def _time(value: int) -> pa.Scalar:
 
 
 def _first(is_true: Callable[[int], bool], low: int, high: int) -> int:
-    """The first number from low on from which something is true; high if it is not before."""
+    """The lowest number, from low to high, for which something is true; it stays true above."""
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if is_true(middle) else (middle + 1, high)

@@ -118,7 +118,7 @@ def _field(
     path: tuple[str, ...],
     flexible: set[int],
 ) -> Field:
-    """A field over the versions that have it. versions: those of the structure."""
+    """A field over the versions that have it. versions: all versions of the structure."""
     name, doc = path[-1], _meaning(meanings.FIELDS, path)
     each = {version: field for version, (_, field) in seen.items()}
     last = each[max(each)]
