@@ -40,7 +40,7 @@ NOT_READ = ("kfmt_cli.spark", "kfmt_cli.browse", "kfmt_cli.__main__")
 
 def answer(target: str, data: bytes) -> bytes:
     """What a target says about bytes."""
-    with tempfile.TemporaryDirectory(prefix="kfmt-fuzz-") as folder:
+    with tempfile.TemporaryDirectory(prefix="kfmt-fuzz-", suffix="-x") as folder:  # no partition
         return TARGETS[target].run(data, Path(folder)).replace(folder.encode(), b"DIR")
 
 
