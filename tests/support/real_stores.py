@@ -5,6 +5,7 @@ Need what tools/kafka.py needs; their jars are kept where Kafka's are.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
@@ -105,6 +106,8 @@ class S3Proxy:
         """Meanwhile it takes connections and says nothing."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
+        # One of its threads takes the signal; until then the others still answer.
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOWAIT)
         try:
             yield
         finally:
