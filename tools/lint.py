@@ -54,7 +54,7 @@ LONGEST_README = 150
 LONGEST_ARCHITECTURE = 2000
 # Words that are not Kafka's or not English, and what to say instead.
 VOCABULARY = (
-    (r"(?<!left )\bbehind\b|\bbeside\b", "after, next to"),
+    (r"(?<!left )(?<![`\"])\bbehind\b|\bbeside\b", "after, next to"),
     (r"\bgoes (on|away|now)\b", "continues; is deleted"),
     (r"\bso many\b|\bas far as\b", "that many; if"),
     (r"(?<!there )(?-i:\bis none\b)(?! of)", "is missing, is not a"),

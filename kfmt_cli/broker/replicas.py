@@ -12,6 +12,11 @@ import enum
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import BoolArray
+
 
 class Relation(enum.Enum):
     """How the replicas relate in a range of offsets."""
@@ -32,11 +37,30 @@ class ReplicaBatch:
     last: int
     epoch: int
     crc: int
-    has_holes: bool
     place: object = None
-    """The batch's place, for the caller that reads its records."""
+    """Where its columns are, and its number there, for the caller that reads its records."""
     sound: bool = True
     """Whether its checksum matches."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaBatches:
+    """Consecutive batches of a replica, as columns."""
+
+    columns: IntArray
+    """Base offset, last offset, leader epoch and checksum, each a row."""
+    sound: BoolArray
+    """Whether the checksums match."""
+    place: object = None
+    """Where they are, for the caller that reads their records."""
+
+    def __len__(self) -> int:
+        return len(self.sound)
+
+    def batch(self, i: int) -> ReplicaBatch:
+        """One of them."""
+        base, last, epoch, crc = self.columns[:, i].tolist()
+        return ReplicaBatch(base, last, epoch, crc, (self.place, i), bool(self.sound[i]))
 
 
 @dataclass(slots=True)
@@ -58,8 +82,8 @@ class Range:
         self.last = max(self.last, other.last)
         self.a_batches += other.a_batches
         self.b_batches += other.b_batches
-        self.a_epochs |= other.a_epochs
-        self.b_epochs |= other.b_epochs
+        self.a_epochs = self.a_epochs | other.a_epochs
+        self.b_epochs = self.b_epochs | other.b_epochs
         return True
 
 
@@ -110,14 +134,21 @@ def cut_to(follower: Epochs, leader: Epochs) -> int:
 Same = Callable[[list[ReplicaBatch], list[ReplicaBatch]], int | None]
 
 
-def compare(a: Iterable[ReplicaBatch], b: Iterable[ReplicaBatch], differs: Same) -> Iterator[Range]:
+def compare(
+    a: Iterable[ReplicaBatches], b: Iterable[ReplicaBatches], differs: Same
+) -> Iterator[Range]:
     """The ranges of two replicas whose batches come in offset order.
 
     differs: for differing batches over the same offsets, returns the first offset at which both
     have a record and the records differ, or None.
     """
+    return joined(_steps(_Cursor(iter(a)), _Cursor(iter(b)), differs))
+
+
+def joined(steps: Iterable[Range]) -> Iterator[Range]:
+    """Consecutive ranges with the same relation as one."""
     held: Range | None = None
-    for step in _steps(iter(a), iter(b), differs):
+    for step in steps:
         if held is None:
             held = step
         elif not held.takes(step):
@@ -127,30 +158,66 @@ def compare(a: Iterable[ReplicaBatch], b: Iterable[ReplicaBatch], differs: Same)
         yield held
 
 
-def _steps(a: Iterator[ReplicaBatch], b: Iterator[ReplicaBatch], differs: Same) -> Iterator[Range]:
-    one, other = next(a, None), next(b, None)
-    while one is not None or other is not None:
-        if other is None or (one is not None and one.last < other.base):
-            assert one is not None
-            yield _of(Relation.ONLY_A, [one], [])
-            one = next(a, None)
-        elif one is None or other.last < one.base:
-            yield _of(Relation.ONLY_B, [], [other])
-            other = next(b, None)
-        elif _key(one) == _key(other) and one.sound and other.sound:
-            yield _of(Relation.IDENTICAL, [one], [other])
-            one, other = next(a, None), next(b, None)
+class _Cursor:
+    """A position in the batches of a replica. head: the next batch, None at the end."""
+
+    def __init__(self, rest: Iterator[ReplicaBatches]) -> None:
+        self._rest = rest
+        self._here: ReplicaBatches | None = None
+        self._at = 0
+        self.head: ReplicaBatch | None = None
+        self._move(0)
+
+    def _move(self, n: int) -> None:
+        self._at += n
+        while self._here is None or self._at == len(self._here):
+            self._here, self._at = next(self._rest, None), 0
+            if self._here is None:
+                self.head = None
+                return
+        self.head = self._here.batch(self._at)
+
+    def take(self) -> ReplicaBatch:
+        """The next batch; moves past it."""
+        head = self.head
+        assert head is not None
+        self._move(1)
+        return head
+
+    def alike(self, other: _Cursor) -> Range:
+        """The identical batches at the front of both, at least one; moves both past them."""
+        mine, its = self._here, other._here
+        assert mine is not None
+        assert its is not None
+        n = min(len(mine) - self._at, len(its) - other._at)
+        here, there = slice(self._at, self._at + n), slice(other._at, other._at + n)
+        same = (mine.columns[:, here] == its.columns[:, there]).all(axis=0)
+        same &= mine.sound[here] & its.sound[there]
+        n = n if same.all() else int(np.argmin(same))
+        base, last, epoch, _ = mine.columns[:, self._at : self._at + n]
+        epochs = set(np.unique(epoch).tolist())
+        found = Range(Relation.IDENTICAL, int(base.min()), int(last.max()), n, n, epochs, epochs)
+        self._move(n)
+        other._move(n)
+        return found
+
+
+def _steps(a: _Cursor, b: _Cursor, differs: Same) -> Iterator[Range]:
+    while a.head is not None or b.head is not None:
+        if b.head is None or (a.head is not None and a.head.last < b.head.base):
+            yield _of(Relation.ONLY_A, [a.take()], [])
+        elif a.head is None or b.head.last < a.head.base:
+            yield _of(Relation.ONLY_B, [], [b.take()])
+        elif _key(a.head) == _key(b.head) and a.head.sound and b.head.sound:
+            yield a.alike(b)
         else:
-            mine, its = [one], [other]
-            one, other = next(a, None), next(b, None)
+            mine, its = [a.take()], [b.take()]
             while True:
                 end = max(mine[-1].last, its[-1].last)
-                if one is not None and one.base <= end:
-                    mine.append(one)
-                    one = next(a, None)
-                elif other is not None and other.base <= end:
-                    its.append(other)
-                    other = next(b, None)
+                if a.head is not None and a.head.base <= end:
+                    mine.append(a.take())
+                elif b.head is not None and b.head.base <= end:
+                    its.append(b.take())
                 else:
                     break
             yield from _differing(mine, its, differs)

@@ -30,6 +30,7 @@ SECTIONS = {
         "verify-crc": "verify_crc",
         "index-check": "index_check",
         "diff": "diff",
+        "replicas": "replicas",
     },
     "Write": {
         "build": "build",

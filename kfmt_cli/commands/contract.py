@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from kfmt_cli.broker.state import REPLAYS, replay_of
+from kfmt_cli.checks.comparison import RANGE
 from kfmt_cli.checks.index.checker import INDEX_RESULT
 from kfmt_cli.commands.build import BUILT
 from kfmt_cli.commands.convert import CONVERTED
-from kfmt_cli.commands.diff import RANGE
 from kfmt_cli.commands.protocol_headers import REQUEST, RESPONSE
 from kfmt_cli.commands.rebuild import REBUILT
 from kfmt_cli.commands.salvage import SALVAGED
 from kfmt_cli.commands.verify import LOG_RESULT
 from kfmt_cli.disk.kinds import KINDS
 from kfmt_cli.disk.kinds.notes import ROWS as NOTES_ROWS
-from kfmt_cli.rows import documents
+from kfmt_cli.rows import cluster_rows, documents
 from kfmt_cli.rows.anatomy import FIELD
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.column import PLACE, Column, ColumnKind, Placed, RowType
@@ -59,6 +59,8 @@ def contract() -> Iterator[ContractPart]:
     answers = tuple(document for document in declared if document not in shown)
     yield ContractPart("Answers of commands", (*answers, *PLACEMENTS))
     yield ContractPart("Rows of commands", (FOUND, TRANSACTION, RANGE, REQUEST, RESPONSE))
+    cluster = (var for var in vars(cluster_rows).values() if isinstance(var, RowType))
+    yield ContractPart("A dead cluster", tuple(cluster))
     yield ContractPart("Log shapes, and the report page", SHAPES)
     for topic in REPLAYS:
         yield ContractPart(f"The state of {topic}", _state_types(topic))

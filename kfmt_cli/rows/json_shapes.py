@@ -65,11 +65,21 @@ _END_POINTS = list_of(
 )
 _TEXTS, _NUMBERS = list_of(TEXT), list_of(INTEGER)
 
+_BRANCH = with_members(brokers=_NUMBERS, latest_epoch=or_null(INTEGER), end=INTEGER)
+_END = with_members(leader=or_null(INTEGER), log_end_offset=or_null(INTEGER))
+
 OF_MEMBERS: dict[str, Schema] = {
     **dict.fromkeys(
         ("lost_offsets", "unreachable_offsets", "ranges", "remaining_offsets"), _RANGES
     ),
     **dict.fromkeys(("records_histogram", "bytes_histogram"), _RANGES),
+    **dict.fromkeys(("damaged_offsets", "lost_acknowledged_at_least"), _RANGES),
+    "returning_offsets": _RANGES,
+    **dict.fromkeys(("roles", "evidence"), _TEXTS),
+    "epochs": _RANGES,  # pairs of a leader epoch and its first offset
+    "branches": list_of(_BRANCH),
+    "alternatives": list_of(_END),
+    "order": {"type": ["array", "string"], "items": INTEGER},
     **dict.fromkeys(("observed_on", "deleted", "codes", "cleanup_policy", "log_dirs"), _TEXTS),
     **dict.fromkeys(("paths", "answers", "said"), _TEXTS),
     **dict.fromkeys(("directories", "renewers"), list_of(or_null(TEXT))),

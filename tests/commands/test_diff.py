@@ -7,9 +7,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from kfmt_cli.broker.replicas import Epochs, Relation, ReplicaBatch, compare, cut_to
+from kfmt_cli.broker.replicas import Epochs, Relation, ReplicaBatch, ReplicaBatches, compare, cut_to
 from tests.support.broken_partitions import ORDERS, sample
 from tests.support.rebuild import with_crc
 from tests.support.samples import Done, kfmt
@@ -143,12 +144,19 @@ def test_wrong_usage(tmp_path: Path) -> None:
 
 def test_ranges_of_batches() -> None:
     def held(base: int, last: int, epoch: int = 0, crc: int = 1) -> ReplicaBatch:
-        return ReplicaBatch(base, last, epoch, crc, False)
+        return ReplicaBatch(base, last, epoch, crc)
 
     def ranges(
         a: list[ReplicaBatch], b: list[ReplicaBatch], at: int | None
     ) -> list[tuple[Relation, int, int]]:
-        return [(owned.relation, owned.first, owned.last) for owned in compare(a, b, lambda *_: at)]
+        found = compare(columns(a), columns(b), lambda *_: at)
+        return [(owned.relation, owned.first, owned.last) for owned in found]
+
+    def columns(batches: list[ReplicaBatch]) -> list[ReplicaBatches]:
+        """Two in each part but the last."""
+        rows = [[each.base, each.last, each.epoch, each.crc] for each in batches]
+        parts = [np.array(rows[i : i + 2]).T for i in range(0, len(rows), 2)]
+        return [ReplicaBatches(part, np.ones(part.shape[1], np.bool_)) for part in parts]
 
     same = [held(0, 9), held(10, 19)]
     assert ranges(same, same, None) == [(Relation.IDENTICAL, 0, 19)]
@@ -159,6 +167,17 @@ def test_ranges_of_batches() -> None:
         (Relation.ONLY_A, 15, 19),
     ]
     assert ranges([], same, None) == [(Relation.ONLY_B, 0, 19)]
+    long = [held(n, n + 9) for n in range(0, 70, 10)]
+    assert ranges(long, [*long[:3], held(30, 39, crc=2), *long[4:]], 33) == [
+        (Relation.IDENTICAL, 0, 29),
+        (Relation.DIVERGED, 33, 39),
+        (Relation.IDENTICAL, 40, 69),
+    ]
+    assert ranges(long, [*long[:3], *long[4:]], None) == [
+        (Relation.IDENTICAL, 0, 29),
+        (Relation.ONLY_A, 30, 39),
+        (Relation.IDENTICAL, 40, 69),
+    ]
 
 
 def test_other_headers_are_a_divergence(tmp_path: Path) -> None:

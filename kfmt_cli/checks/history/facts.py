@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kfmt_cli.broker.producers import Event, events_of
 from kfmt_cli.checks.log.packs import Pack
@@ -21,6 +23,21 @@ _SEQUENCE = (
     *("producer_id", "producer_epoch", "base_sequence", "last_sequence", "base_offset"),
     "position",
 )
+
+# Large odd numbers; sums of 2^24 batches of 40 bits fit.
+_FACTORS = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xFF51AFD7ED558CCD)))
+_KEPT_BITS = np.uint64((1 << 40) - 1)
+UintArray = NDArray[np.uint64]
+
+
+class LogPrint(NamedTuple):
+    """What identifies the batches of a log among those of other replicas."""
+
+    base: int
+    """The base offset in its name."""
+    fingerprint: int
+    epochs: tuple[tuple[int, int], ...]
+    """Leader epochs, each with its first offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +74,14 @@ class History:
     end: int | None = None
     """The offset after its last batch."""
     newest: int = -1
+    fingerprint: int = 0
+    """Of the undamaged batches: logs with the same batches have the same one, whatever their
+    segments."""
+
+    @property
+    def print(self) -> LogPrint:
+        """What identifies its batches."""
+        return LogPrint(self.base, self.fingerprint, tuple(self.epochs))
 
     @property
     def has_transactions(self) -> bool:
@@ -66,6 +91,7 @@ class History:
     def take(self, block: Block) -> None:
         """Add the next block of the log."""
         batches = block.batches
+        self.fingerprint += int(np.add.reduce(_prints(batches)))
         sane = (batches.crc_valid == 1) & (batches.is_v2 == 1)
         sane &= batches.last_offset >= batches.base_offset
         if not sane.all():
@@ -173,6 +199,7 @@ def compare(file: str, one: Numbered, other: Numbered, holes: int) -> Iterator[F
 def histories(pack: Pack) -> list[History | None]:
     """The history of each good log of a pack; None for any other."""
     plain = _plain(pack.batches, pack.owner, len(pack.files))
+    prints = np.cumsum(_prints(pack.batches))
     found: list[History | None] = []
     for i, (first, end) in enumerate(pack.bounds()):
         if not pack.good[i]:
@@ -181,10 +208,25 @@ def histories(pack: Pack) -> list[History | None]:
         history = History(pack.files[i].name, pack.files[i].base_offset or 0)
         if plain[i]:
             _fill_plain(history, pack.batches, first, end)
+            if first < end:
+                before = int(prints[first - 1]) if first else 0
+                history.fingerprint = int(prints[end - 1]) - before
         else:
             history.take(pack.block(i))
         found.append(history)
     return found
+
+
+def _prints(batches: BatchTable) -> UintArray:
+    """A number for each batch, by its last offset, leader epoch and checksum; 0 if damaged."""
+    mixed = batches.last_offset.astype(np.uint64) * _FACTORS[0]
+    mixed += batches.partition_leader_epoch.astype(np.uint64) * _FACTORS[1]
+    mixed += batches.crc.astype(np.uint64)
+    mixed *= _FACTORS[2]
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= (batches.crc_valid == 1).astype(np.uint64)
+    kept: UintArray = mixed & _KEPT_BITS
+    return kept
 
 
 def _plain(batches: BatchTable, owner: IntArray, n: int) -> BoolArray:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from kfmt_cli.broker.start.outcome import Start
 from kfmt_cli.broker.start.ranges import size_of_ranges
+from kfmt_cli.checks.history.facts import LogPrint
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.findings.finding import Finding, Findings, Severity, Tally
@@ -40,6 +41,8 @@ class CheckedDirectory(Tally):
     extents: dict[int, tuple[int, int]] = field(default_factory=dict)
     """First offset and end offset of each log, by base offset."""
     has_transactions: bool = False
+    prints: list[LogPrint] = field(default_factory=list)
+    """Those of the readable logs, in order."""
     lost: list[tuple[int, int]] = field(default_factory=list)
     starts: list[Start] = field(default_factory=list)
     marker: str | None = None

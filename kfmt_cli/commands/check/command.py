@@ -14,6 +14,7 @@ from kfmt_cli.broker.start.directory import (
     is_log_directory,
     read_log_directory,
 )
+from kfmt_cli.broker.start.outcome import Start
 from kfmt_cli.broker.version import PredictedFor
 from kfmt_cli.checks.history.scopes import HistoryCheck
 from kfmt_cli.checks.index.checker import IndexChecker
@@ -43,6 +44,15 @@ _LOGS = LOGS | {UNKNOWN}
 _UNFINISHED = frozenset({BATCH_TRUNCATED, ZERO_TAIL, GARBAGE})
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedPaths:
+    """What `check` found."""
+
+    reports: list[CheckedDirectory]
+    starts: list[Start]
+    partitions: CheckedPartitions
+
+
 @dataclass(slots=True)
 class CheckPaths:
     """One call of `check`."""
@@ -68,6 +78,11 @@ class CheckPaths:
         """Check everything under some paths and show the result. Returns the exit code; raises
         UsageError."""
         self.run.sink.results(CHECK_RESULT)
+        found = self.look(paths)
+        return show(self.run, found.reports, found.starts, found.partitions)
+
+    def look(self, paths: tuple[str, ...]) -> CheckedPaths:
+        """Check everything under some paths; raises UsageError."""
         # A directory's name and its neighbours matter.
         named = [_named(path) for path in paths]
         found = list(targets(named, self.run.complain))
@@ -100,7 +115,7 @@ class CheckPaths:
         starts = list(partitions.starts(folders, given))
         partitions.checkpoints(folders, starts)
         partitions.tell_unread()
-        return show(self.run, list(self._reports.values()), starts, partitions)
+        return CheckedPaths(list(self._reports.values()), starts, partitions)
 
     @property
     def _checker(self) -> SegmentChecker:
@@ -188,6 +203,7 @@ class CheckPaths:
                 if done is not None and done.history is not None:
                     report = self._reports[group.folder.name]
                     report.has_transactions |= done.history.has_transactions
+                    report.prints.append(done.history.print)
                     for check in histories:
                         self._of_histories += check.take(done.history)
         if group.folder is None:

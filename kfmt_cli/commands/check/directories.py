@@ -60,6 +60,8 @@ class CheckedPartitions:
     wanted: PredictedFor | None
     """The version that the user named."""
     nexts: list[Next] = field(default_factory=list)
+    brokers: list[tuple[Broker, dict[str, list[Replica]]]] = field(default_factory=list)
+    """The brokers, each with the partitions of its log directories."""
     missing: list[tuple[str, list[str]]] = field(default_factory=list)
     _around: dict[str, LogDirectory] = field(default_factory=dict)
     _above_of: dict[str, LogDirectory] = field(default_factory=dict)
@@ -101,6 +103,7 @@ class CheckedPartitions:
                 ]
                 for directory in broker.directories
             }
+            self.brokers.append((broker, replicas))
             self._start_metadata(broker, replicas)
             self.missing += broker.missing_identities()
             troubles = broker.judge(replicas)

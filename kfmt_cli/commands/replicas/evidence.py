@@ -1,0 +1,117 @@
+"""replicas: states that no healthy cluster leaves, as signs that a disk has lost something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kfmt_cli.broker.cluster_image import PartitionInMetadata
+from kfmt_cli.broker.election import NO_LEADER
+from kfmt_cli.commands.replicas.branches import Compared
+from kfmt_cli.commands.replicas.nodes import DiskReplica
+from kfmt_cli.commands.replicas.orders import Elections
+
+
+def evidence_of(
+    metadata: PartitionInMetadata,
+    copies: Sequence[DiskReplica],
+    found: Compared,
+    elections: Elections,
+) -> list[str]:
+    """Sentences about a partition."""
+    rules = (_short_leaders, _below_watermarks, _missing_directories, _lost_epochs, _other_topics)
+    words = [said for rule in rules for said in rule(metadata, copies, found)]
+    words += [
+        f"the metadata assigns the replica of broker {node} to a log directory that the broker "
+        "does not have: its disk is new"
+        for node in sorted(elections.homeless(metadata))
+    ]
+    return list(dict.fromkeys(words))
+
+
+def _short_leaders(
+    metadata: PartitionInMetadata, copies: Sequence[DiskReplica], found: Compared
+) -> Iterator[str]:
+    """The last leader, or the only one that may lead, ends below another replica of its branch."""
+    state = metadata.state
+    names = {state.leader: "was the last leader"} if state.leader != NO_LEADER else {}
+    if len(state.isr) == 1:
+        names.setdefault(state.isr[0], "was the last in the ISR")
+    for node in state.last_known:
+        names.setdefault(node, "was the last known leader")
+    for copy in copies:
+        if copy.broker_id not in names or copy.is_set_aside:
+            continue
+        mine = copy.log_end or 0
+        parted = found.parted_at(copy)
+        others = [
+            other
+            for other in copies
+            if other is not copy and not other.is_set_aside and found.parted_at(other) == parted
+        ]
+        longest = max(others, key=lambda other: other.log_end or 0, default=None)
+        if longest is not None and (longest.log_end or 0) > mine:
+            yield (
+                f"broker {copy.broker_id} {names[copy.broker_id]}, but its log ends at {mine}, "
+                f"that of broker {longest.broker_id} at {longest.log_end}: its tail is gone, or "
+                "its disk is new or an old copy"
+            )
+
+
+def _below_watermarks(
+    metadata: PartitionInMetadata, copies: Sequence[DiskReplica], found: Compared
+) -> Iterator[str]:
+    """A replica in the ISR ends below a high watermark, or a replica below its own."""
+    del found
+    highest = max((copy.high_watermark or 0 for copy in copies), default=0)
+    for copy in copies:
+        if copy.is_set_aside:
+            continue
+        mine, own = copy.log_end or 0, copy.high_watermark or 0
+        if mine < own:
+            yield (
+                f"the log of broker {copy.broker_id} ends at {mine}, below its own high watermark, "
+                f"{own}: it has lost offsets"
+            )
+        elif copy.broker_id in metadata.state.isr and mine < highest:
+            yield (
+                f"broker {copy.broker_id} is in the ISR, but its log ends at {mine}, below the "
+                f"high watermark of another replica, {highest}"
+            )
+
+
+def _missing_directories(
+    metadata: PartitionInMetadata, copies: Sequence[DiskReplica], found: Compared
+) -> Iterator[str]:
+    del metadata, found
+    for copy in copies:
+        if copy.folder is None:
+            yield f"broker {copy.broker_id} has no directory of the partition"
+
+
+def _lost_epochs(
+    metadata: PartitionInMetadata, copies: Sequence[DiskReplica], found: Compared
+) -> Iterator[str]:
+    """Another replica has batches of the last leader's epoch, which its own log lacks."""
+    del found
+    leader, epoch = metadata.state.leader, metadata.leader_epoch
+    own = next((copy for copy in copies if copy.broker_id == leader), None)
+    if own is None or own.is_set_aside or (own.latest_epoch or 0) >= epoch:
+        return
+    for copy in copies:
+        if copy is not own and copy.latest_epoch == epoch and not copy.is_set_aside:
+            yield (
+                f"broker {copy.broker_id} has batches of leader epoch {epoch}, of which its "
+                f"leader, broker {leader}, has none"
+            )
+
+
+def _other_topics(
+    metadata: PartitionInMetadata, copies: Sequence[DiskReplica], found: Compared
+) -> Iterator[str]:
+    del found
+    for copy in copies:
+        if copy.topic_id not in (None, metadata.topic_id):
+            yield (
+                f"the replica of broker {copy.broker_id} has topic id {copy.topic_id}, in the "
+                f"metadata it is {metadata.topic_id}: the broker sets the directory aside"
+            )

@@ -1,0 +1,245 @@
+"""replicas: what each order of starts does to each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kfmt_cli.broker.cluster_image import ClusterImage, PartitionInMetadata
+from kfmt_cli.broker.election import (
+    NO_LEADER,
+    Brokers,
+    Elected,
+    ElectionRules,
+    Leadership,
+    Member,
+    Stage,
+    ends_of,
+)
+from kfmt_cli.broker.expiry import fenced_in_order
+from kfmt_cli.broker.start.ranges import Ranges, common, size_of_ranges
+from kfmt_cli.broker.version import by_level
+from kfmt_cli.commands.replicas.branches import Compared
+from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica
+from kfmt_cli.errors import UsageError
+
+_FENCES_ALWAYS = 22  # the first feature level of Kafka 4.0
+_RESERVED = frozenset(
+    {"AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Stages of starts. text: as given."""
+
+    text: str
+    stages: tuple[Stage, ...]
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The brokers, in order."""
+        return tuple(node for stage in self.stages for node in stage.nodes)
+
+    @property
+    def elects(self) -> bool:
+        """Whether it includes an unclean election."""
+        return any(stage.elects for stage in self.stages)
+
+    @property
+    def value(self) -> list[int] | str:
+        """The ids of brokers started in turn, or the text."""
+        is_plain = not self.elects and all(len(stage.nodes) == 1 for stage in self.stages)
+        return list(self.nodes) if is_plain else self.text
+
+
+def order_of(text: str, known: Iterable[int]) -> Order:
+    """An order such as `1,2,3`, `2!,3,1` or `1+2,3`; raises UsageError."""
+    words = "write broker ids as in 1,2,3 (in turn), 1+2+3 (together), 2!,1 (an unclean election)"
+    stages: list[Stage] = []
+    ids = set(known)
+    for part in text.replace(" ", "").split(","):
+        names = part.removesuffix("!").split("+")
+        if not all(name.isdecimal() for name in names):
+            raise UsageError(f"--order {text}: {part!r} is no stage; {words}")
+        nodes = tuple(map(int, names))
+        for node in nodes:
+            if node not in ids:
+                there = ", ".join(map(str, sorted(ids))) or "none"
+                words = f"the directories given are of the brokers {there}"
+                raise UsageError(f"--order {text}: no directory of broker {node}; {words}")
+        stages.append(Stage(nodes, part.endswith("!")))
+    order = Order(text, tuple(stages))
+    if len(set(order.nodes)) < len(order.nodes):
+        raise UsageError(f"--order {text}: a broker is named twice")
+    return order
+
+
+def usual_orders(nodes: Sequence[int]) -> list[Order]:
+    """Each broker first, the others after it in turn; then all together."""
+    orders = []
+    for i in range(len(nodes)):
+        turn = (*nodes[i:], *nodes[:i])
+        stages = tuple(Stage((node,)) for node in turn)
+        orders.append(Order(",".join(map(str, turn)), stages))
+    if len(nodes) > 1:
+        orders.append(Order("+".join(map(str, nodes)), (Stage(tuple(nodes)),)))
+    return orders
+
+
+@dataclass(slots=True)
+class End:
+    """What becomes of a partition."""
+
+    order: Order
+    elected: list[Elected]
+    leaders: list[DiskReplica | None]
+    """The replica of each possible leader."""
+    lost: Ranges = field(default_factory=list)
+    lost_acknowledged: Ranges = field(default_factory=list)
+    returning: Ranges = field(default_factory=list)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether there is only one end."""
+        return len(self.elected) == 1
+
+    @property
+    def leader(self) -> int | None:
+        """The leader; None if it is offline or not known."""
+        leader = self.elected[0].leader
+        return leader if self.is_certain and leader != NO_LEADER else None
+
+    @property
+    def ends(self) -> list[int | None]:
+        """The log end offset of each possible end."""
+        return [
+            None if its.leader == NO_LEADER else _end_of(copy)
+            for its, copy in zip(self.elected, self.leaders, strict=True)
+        ]
+
+    @property
+    def log_end_offset(self) -> int | None:
+        """The log end offset; None if the partition is offline or it is not known."""
+        ends = set(self.ends)
+        return next(iter(ends)) if len(ends) == 1 else None
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether the partition may stay offline."""
+        return None in self.ends
+
+    @property
+    def n_lost(self) -> int:
+        """The number of offsets that are lost at worst."""
+        return size_of_ranges(self.lost)
+
+
+def _end_of(copy: DiskReplica | None) -> int | None:
+    if copy is None or copy.is_set_aside:
+        return 0
+    return copy.end_after
+
+
+@dataclass(slots=True)
+class Elections:
+    """The ends of partitions of a cluster whose metadata is known."""
+
+    image: ClusterImage
+    nodes: list[ClusterNode]
+    """The brokers that are admitted."""
+    _known: dict[object, list[Elected]] = field(default_factory=dict)
+
+    @property
+    def brokers(self) -> list[int]:
+        """Their ids."""
+        return sorted({node.node_id for node in self.nodes if node.node_id is not None})
+
+    def cluster(self) -> Brokers:
+        """The brokers, as the election sees them."""
+        image = self.image
+        by_id = {node.node_id: node for node in self.nodes}
+        members = {}
+        for id_ in {*image.brokers, *self.brokers}:
+            registered, node = image.brokers.get(id_), by_id.get(id_)
+            clean = None if node is None else node.clean_epoch()
+            is_clean = clean is not None and registered is not None and clean == registered.epoch
+            unfenced = registered is not None and not registered.is_fenced
+            members[id_] = Member(id_, unfenced, is_clean)
+        registered_epochs = [(its.node, its.epoch) for its in image.brokers.values()]
+        unfenced_ids = [member.node for member in members.values() if member.is_unfenced]
+        expiring = fenced_in_order(registered_epochs, unfenced_ids, level=image.level)
+        voters = image.voters if image.voters & set(image.brokers) else frozenset()
+        rules = ElectionRules(image.has_elr, image.level >= _FENCES_ALWAYS, voters)
+        return Brokers(members, tuple(expiring), rules)
+
+    def ends(
+        self,
+        partition: PartitionInMetadata,
+        copies: Sequence[DiskReplica],
+        found: Compared,
+        orders: Iterable[Order],
+    ) -> Iterator[End]:
+        """What becomes of a partition with each order."""
+        cluster = self.cluster()
+        homeless = self.homeless(partition)
+        watermarks = [copy.high_watermark or 0 for copy in copies]
+        by_id = {copy.broker_id: copy for copy in copies}
+        admitted = set(self.brokers)
+        for order in orders:
+            elected = self._elected(cluster, partition.state, homeless, order, admitted)
+            leaders = [by_id.get(its.leader) for its in elected]
+            end = End(order, elected, leaders)
+            worst = self._worst(end, found)
+            if worst is not None:
+                end.lost, end.returning = worst
+                below = [(0, max(watermarks, default=0) - 1)]
+                end.lost_acknowledged = common(end.lost, below)
+            yield end
+
+    def _worst(self, end: End, found: Compared) -> tuple[Ranges, Ranges] | None:
+        """What the worst end loses and brings back; None if all are offline."""
+        ends = [
+            (found.lost_with(copy), found.returning_with(copy))
+            for its, copy in zip(end.elected, end.leaders, strict=True)
+            if its.leader != NO_LEADER
+        ]
+        return max(ends, key=lambda pair: size_of_ranges(pair[0]), default=None)
+
+    def _elected(
+        self,
+        cluster: Brokers,
+        state: Leadership,
+        homeless: frozenset[int],
+        order: Order,
+        admitted: set[int],
+    ) -> list[Elected]:
+        key = state, homeless, order.text
+        if key not in self._known:
+            stages = []
+            for stage in order.stages:
+                nodes = tuple(node for node in stage.nodes if node in admitted)
+                if nodes:
+                    stages.append(Stage(nodes, stage.elects))
+            self._known[key] = ends_of(cluster, state, homeless, stages)
+        return self._known[key]
+
+    def homeless(self, partition: PartitionInMetadata) -> frozenset[int]:
+        """The brokers without the log directory that the metadata gives their replica."""
+        ids = {node.node_id: node.directory_ids for node in self.nodes}
+        pairs = zip(partition.state.replicas, partition.directories, strict=False)
+        return frozenset(
+            broker
+            for broker, directory in pairs
+            if directory not in _RESERVED and directory not in ids.get(broker, {directory})
+        )
+
+
+def version_of(image: ClusterImage) -> str:
+    """The version of Kafka that wrote a metadata log."""
+    return by_level(image.level).version.name
+
+
+def by_place(image: ClusterImage | None) -> Mapping[tuple[str, int], PartitionInMetadata]:
+    """The partitions in a metadata log."""
+    return {} if image is None else image.partitions

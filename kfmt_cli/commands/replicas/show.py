@@ -1,0 +1,181 @@
+"""replicas: the rows of a dead cluster, and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kfmt_cli.broker.election import NO_LEADER
+from kfmt_cli.broker.start.ranges import Ranges
+from kfmt_cli.commands.replicas.advice import steps_of
+from kfmt_cli.commands.replicas.command import ComparedPartition, DeadCluster, is_controller
+from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica
+from kfmt_cli.commands.replicas.orders import End
+from kfmt_cli.commands.replicas.screen import show_screen
+from kfmt_cli.commands.run import Run
+from kfmt_cli.disk.tree import printable
+from kfmt_cli.errors import ExitCode
+from kfmt_cli.rows.cluster_rows import DIRECTORY, REPLICA, REPLICAS, START_ORDER
+from kfmt_cli.rows.documents import NEXT_STEP
+
+Row = dict[str, object]
+
+
+def show(run: Run, found: DeadCluster, paths: Sequence[str]) -> ExitCode:
+    """Show what was found; returns the exit code."""
+    if any(map(_is_trouble, found.partitions)):
+        run.host.reached(ExitCode.FINDINGS)
+    if run.sink.for_people:
+        show_screen(run.sink, found, paths)
+        return run.host.exit_code
+    for node in found.nodes:
+        for row in _directory_rows(node, found):
+            run.sink.document(DIRECTORY, row, ())
+    for partition in found.partitions:
+        for copy in partition.copies:
+            run.sink.document(REPLICA, _replica_row(partition, copy, found), ())
+        run.sink.document(REPLICAS, _replicas_row(partition, found), ())
+        for end in partition.ends:
+            run.sink.document(START_ORDER, _order_row(partition, end), ())
+    for step in steps_of(found, paths):
+        step_row = {"file": step.file, "command": step.command, "price": step.price}
+        run.sink.document(NEXT_STEP, step_row, ())
+    run.sink.flush()
+    return run.host.exit_code
+
+
+def _is_trouble(partition: ComparedPartition) -> bool:
+    """Whether an order loses something or copies part."""
+    if partition.found.diverged_at is not None or partition.verdict in ("damaged", "foreign"):
+        return True
+    return any(end.lost or end.returning for end in partition.ends)
+
+
+def _directory_rows(node: ClusterNode, found: DeadCluster) -> Iterator[Row]:
+    """A row for each log directory of a node; the metadata log is in the first."""
+    roles = ["controller"] if is_controller(node, found.nodes) else []
+    is_registered = found.image is not None and node.node_id in found.image.brokers
+    if is_registered or (not roles and any(node.replicas.values())):
+        roles.insert(0, "broker")
+    for i, directory in enumerate(node.directories):
+        image = node.image if i == 0 else None
+        yield {
+            "file": printable(directory.path),
+            "node_id": node.node_id,
+            "roles": roles,
+            "cluster_id": node.cluster_id,
+            "directory_id": None if directory.identity is None else directory.identity.directory_id,
+            "clean_shutdown": directory.marker is not None,
+            "metadata_end_offset": None if image is None else image.end,
+            "metadata_epoch": None if image is None else image.epoch,
+            "metadata_is_newest": image is not None and image.key == found.newest_key,
+            "why_not": node.why_not,
+        }
+
+
+def _replica_row(partition: ComparedPartition, copy: DiskReplica, found: DeadCluster) -> Row:
+    metadata = partition.metadata
+    may_lead, why_not = _may_lead(partition, copy, found)
+    state = None if metadata is None else metadata.state
+    return {
+        "topic": partition.place[0],
+        "partition": partition.place[1],
+        "topic_id": copy.topic_id,
+        "broker_id": copy.broker_id,
+        "file": copy.file,
+        "log_start_offset": copy.log_start,
+        "log_end_offset": copy.log_end,
+        "log_end_offset_after_start": 0 if copy.is_set_aside else copy.end_after,
+        "latest_epoch": copy.latest_epoch,
+        "epochs": [list(pair) for pair in copy.epochs],
+        "high_watermark_checkpoint": copy.high_watermark,
+        "recovery_point": copy.recovery_point,
+        "damaged_offsets": _json(copy.damaged),
+        "in_isr": None if state is None else copy.broker_id in state.isr,
+        "in_elr": None if state is None else copy.broker_id in state.elr,
+        "may_lead": may_lead,
+        "why_not": why_not,
+    }
+
+
+def _may_lead(
+    partition: ComparedPartition, copy: DiskReplica, found: DeadCluster
+) -> tuple[str, str | None]:
+    """From which list a replica may be elected, or why it is not."""
+    node = found.nodes[copy.node]
+    if node.why_not is not None:
+        return "no", f"the broker is not admitted: {node.why_not}"
+    if partition.metadata is None:
+        return "no", "the metadata does not know the partition"
+    state = partition.metadata.state
+    if copy.broker_id not in state.replicas:
+        return "no", "the metadata gives the broker no replica"
+    if copy.broker_id in state.isr:
+        return "isr", None
+    if copy.broker_id in state.elr:
+        return "elr", None
+    if copy.broker_id in state.last_known:
+        return "last_known_leader", None
+    if state.unclean:
+        return "unclean", None
+    return "no", "not in the ISR, and unclean.leader.election.enable is false"
+
+
+def _replicas_row(partition: ComparedPartition, found: DeadCluster) -> Row:
+    metadata, source = partition.metadata, found.image_from
+    state = None if metadata is None else metadata.state
+    return {
+        "topic": partition.place[0],
+        "partition": partition.place[1],
+        "replicas": [] if state is None else list(state.replicas),
+        "leader": None if state is None else state.leader,
+        "leader_epoch": None if metadata is None else metadata.leader_epoch,
+        "partition_epoch": None if metadata is None else metadata.partition_epoch,
+        "isr": [] if state is None else list(state.isr),
+        "eligible_leader_replicas": [] if state is None else list(state.elr),
+        "last_known_elr": [] if state is None else list(state.last_known),
+        "min_insync_replicas": None if state is None else state.min_isr,
+        "unclean_leader_election_enable": None if state is None else state.unclean,
+        "metadata_from": None if source is None else source.shown,
+        "verdict": partition.verdict,
+        "diverged_at": partition.found.diverged_at,
+        "branches": [
+            {
+                "brokers": [copy.broker_id for copy in branch.copies],
+                "latest_epoch": branch.latest_epoch,
+                "end": branch.end,
+            }
+            for branch in partition.found.branches
+        ],
+        "evidence": partition.evidence,
+    }
+
+
+def _order_row(partition: ComparedPartition, end: End) -> Row:
+    alternatives: list[Row] = []
+    if not end.is_certain:
+        alternatives = [
+            {"leader": _leader(its.leader), "log_end_offset": offset}
+            for its, offset in zip(end.elected, end.ends, strict=True)
+        ]
+    return {
+        "topic": partition.place[0],
+        "partition": partition.place[1],
+        "order": end.order.value,
+        "unclean": end.order.elects,
+        "leader": end.leader,
+        "elected_from": end.elected[0].how if end.leader is not None else None,
+        "log_end_offset": end.log_end_offset,
+        "lost_offsets": _json(end.lost),
+        "lost_acknowledged_at_least": _json(end.lost_acknowledged),
+        "returning_offsets": _json(end.returning),
+        "certain": end.is_certain,
+        "alternatives": alternatives,
+    }
+
+
+def _leader(node: int) -> int | None:
+    return None if node == NO_LEADER else node
+
+
+def _json(ranges: Ranges) -> list[list[int]]:
+    return [list(range_) for range_ in ranges]
