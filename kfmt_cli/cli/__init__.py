@@ -35,6 +35,7 @@ SECTIONS = {
     "Write": {
         "build": "build",
         "salvage": "salvage",
+        "merge": "merge",
         "convert-v0-to-v2": "convert",
         "rebuild-index": "rebuild_index",
         "export": "export",

@@ -36,13 +36,14 @@ from kfmt_cli.disk.kinds.logs import DELETED_LOG, KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.names import mark_of, place_of
 from kfmt_cli.disk.targets import target_of
 from kfmt_cli.disk.tree import Folder, classify, is_segment, listing, printable, size_of
-from kfmt_cli.errors import InputError, OutputError, UsageError
+from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.rows.documents import HOLE, MISSING_OFFSETS, REARRANGED
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.writing.output import Staging, carry, need_new, need_room, staged
 from kfmt_cli.writing.rebuild import How, rebuild
+from kfmt_cli.writing.salvage.derived import write_derived
 from kfmt_cli.writing.salvage.holes import NO_END, Gaps, Hole, Salvaged
 from kfmt_cli.writing.salvage.rearrange import (
     ASIDE,
@@ -238,17 +239,8 @@ class Salvage:
             written = self._rearranged(staging, partition, extents, progress)
         if not written:
             return
-        snapshot = f"{written[0].base_offset:020}{PRODUCER_SNAPSHOT.suffix}"
-        known = (staging.folder / partition.below / snapshot).exists()
         gaps = Gaps(min(base_of(file) or 0 for file in (*partition.logs, *partition.more)) - 1)
-        how = How(self.interval)
-        for made in rebuild(written, how, lambda _: None, from_nothing=not known, gaps=gaps):
-            if any(finding.code.severity is Severity.ERROR for finding in made.findings):
-                words = "verification failed: the output does not read back; nothing was written"
-                raise OutputError(f"{made.log.name}: {words}")
-            for file, data in made.files.items():
-                if data is not None and not (staging.folder / partition.below / file).exists():
-                    staging.put(str(partition.below / file), data)
+        write_derived(staging, partition.below, written, self.interval, gaps)
         self._tell_gaps(partition, gaps.found)
         self._open_transactions(staging.folder / partition.below, str(partition.below))
 

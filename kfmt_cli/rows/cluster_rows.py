@@ -23,6 +23,18 @@ DIRECTORY = RowType(
         text("why_not", "Why the cluster does not admit the node.", null=True),
     ),
 )
+MERGED = RowType(
+    "merge",
+    "A partition that was merged out of several replicas.",
+    (
+        _TOPIC,
+        _PARTITION,
+        text("file", "Its directory under DST."),
+        json_value("offsets", "Ranges of offsets that were written, as [first, last]."),
+        json_value("from", "What each replica gave: broker_id, file, offsets and bytes."),
+        json_value("missing", "Ranges of damaged offsets that no replica has undamaged."),
+    ),
+)
 REPLICA = RowType(
     "replica",
     "A replica of a partition on the disk of a broker.",

@@ -66,6 +66,7 @@ _END_POINTS = list_of(
 _TEXTS, _NUMBERS = list_of(TEXT), list_of(INTEGER)
 
 _BRANCH = with_members(brokers=_NUMBERS, latest_epoch=or_null(INTEGER), end=INTEGER)
+_PART = with_members(broker_id=or_null(INTEGER), file=or_null(TEXT), offsets=_RANGES, bytes=INTEGER)
 _END = with_members(leader=or_null(INTEGER), log_end_offset=or_null(INTEGER))
 
 OF_MEMBERS: dict[str, Schema] = {
@@ -78,6 +79,8 @@ OF_MEMBERS: dict[str, Schema] = {
     **dict.fromkeys(("roles", "evidence"), _TEXTS),
     "epochs": _RANGES,  # pairs of a leader epoch and its first offset
     "branches": list_of(_BRANCH),
+    "from": list_of(_PART),
+    **dict.fromkeys(("offsets", "missing"), _RANGES),
     "alternatives": list_of(_END),
     "order": {"type": ["array", "string"], "items": INTEGER},
     **dict.fromkeys(("observed_on", "deleted", "codes", "cleanup_policy", "log_dirs"), _TEXTS),

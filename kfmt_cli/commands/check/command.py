@@ -81,8 +81,9 @@ class CheckPaths:
         found = self.look(paths)
         return show(self.run, found.reports, found.starts, found.partitions)
 
-    def look(self, paths: tuple[str, ...]) -> CheckedPaths:
-        """Check everything under some paths; raises UsageError."""
+    def look(self, paths: tuple[str, ...], *, together: bool = True) -> CheckedPaths:
+        """Check everything under some paths; raises UsageError. together: whether directories with
+        the same id are of one broker, not copies."""
         # A directory's name and its neighbours matter.
         named = [_named(path) for path in paths]
         found = list(targets(named, self.run.complain))
@@ -112,7 +113,7 @@ class CheckPaths:
         self._other_files(file for file in files if file.kind not in SEGMENT_KINDS)
         self._findings(self._of_histories)
         partitions.losses(folders)
-        starts = list(partitions.starts(folders, given))
+        starts = list(partitions.starts(folders, given if together else frozenset()))
         partitions.checkpoints(folders, starts)
         partitions.tell_unread()
         return CheckedPaths(list(self._reports.values()), starts, partitions)

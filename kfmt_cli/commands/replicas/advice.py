@@ -87,7 +87,7 @@ def answers(found: DeadCluster) -> Iterator[str]:
     if all(cost.is_free for cost in costs) and len(costs) > 1:
         yield "Start the brokers in any order, or together: nothing is lost."
         return
-    start = "Start " if not best.lost else "EVERY ORDER LOSES OFFSETS, the fewest "
+    start = "Start " if not best.lost else "EVERY ORDER LOSES OFFSETS; the fewest with "
     if len(costs) == 1:
         start = ""
     yield f"{start}{_in_words(best.order)}: {best.words}."
@@ -98,7 +98,7 @@ def answers(found: DeadCluster) -> Iterator[str]:
 
 
 def _in_words(order: Order) -> str:
-    """An order in words, such as: broker 1 first, alone; then 2 and 3."""
+    """An order in words, such as: broker 1 first, alone until it leads, then 2 and 3."""
     first, *rest = order.stages
     if len(first.nodes) > 1:
         words = f"brokers {_listed(first.nodes)} together"
@@ -107,7 +107,7 @@ def _in_words(order: Order) -> str:
     if first.elects:
         words += ", with an unclean election"
     if rest:
-        words += f"; then {_listed([node for stage in rest for node in stage.nodes])}"
+        words += f", then {_listed([node for stage in rest for node in stage.nodes])}"
     return words
 
 

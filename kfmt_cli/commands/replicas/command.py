@@ -99,7 +99,7 @@ class CompareDisks:
     def look(self, paths: tuple[str, ...], orders: Sequence[str]) -> DeadCluster:
         """Compare the replicas under some paths; raises UsageError."""
         unread: list[InputError] = []
-        checked = CheckPaths(self.run, self.jobs, self.limit).look(paths)
+        checked = CheckPaths(self.run, self.jobs, self.limit).look(paths, together=False)
         nodes = nodes_of(checked, unread)
         if not nodes:
             raise UsageError("no directory of a broker or a controller; name the log directories")
@@ -216,7 +216,8 @@ def judge_nodes(nodes: Sequence[ClusterNode], deciding: ClusterNode | None) -> l
             if first is not node:
                 registered = image.brokers.get(node.node_id)
                 known = set() if registered is None else set(registered.directories)
-                wrong = first if known & node.directory_ids else node
+                is_second = bool(known & node.directory_ids) > bool(known & first.directory_ids)
+                wrong = first if is_second else node
                 right = node if wrong is first else first
                 wrong.why_not = f"{right.shown} has the same node id, {node.node_id}"
                 by_id[node.node_id] = right

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from kfmt_cli.broker.start.ranges import Ranges
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
@@ -35,6 +36,24 @@ class HeldBatches:
     crc: IntArray
     replaces: bool = False
     """Whether it is a completed copy, which a broker puts in the place of other segments."""
+    epoch: IntArray | None = None
+    """Leader epochs, -1 if unknown."""
+
+    def within(self, low: int, end: int) -> HeldBatches:
+        """Those with offsets from `low` on, and all below `end`."""
+        rows = (self.last >= low) & (self.last < end)
+        names = ("position", "size", "base", "last", "crc")
+        chosen = {name: getattr(self, name)[rows] for name in names}
+        epoch = None if self.epoch is None else self.epoch[rows]
+        return replace(self, **chosen, epoch=epoch)
+
+    def epochs_in(self, position: int, size: int) -> list[tuple[int, int]]:
+        """The leader epochs of the batches in a part of the log, each with its first offset."""
+        rows = np.flatnonzero((self.position >= position) & (self.position < position + size))
+        if self.epoch is None or not len(rows):
+            return []
+        firsts = rows[np.diff(self.epoch[rows], prepend=-2) != 0]
+        return list(zip(self.epoch[firsts].tolist(), self.base[firsts].tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +116,29 @@ def arrange(logs: Sequence[HeldBatches], spare: HeldBatches | None = None) -> Ar
     done.copies = len(refused) - len(aside)
     done.aside = _lanes(logs, aside)
     return done
+
+
+def arrange_replicas(
+    own: Sequence[HeldBatches], others: Sequence[HeldBatches], wanted: Ranges
+) -> Arranged:
+    """Place the batches of one replica, and in the wanted ranges of offsets those of others that
+    fit: no offset twice, and no leader epoch below that of the batch before. Segments are those of
+    the replica. The logs of the others come after its own, by index."""
+    rows = _NeighbourRows(own)
+    taken = _Taken()
+    for i, log in enumerate(own):
+        taken.add(i, log, np.flatnonzero(_chain(log, *rows.bounds[i])))
+    first = int(taken.base[0]) if len(taken.base) else END
+    end = int(taken.last[-1]) if len(taken.base) else -1
+    for i, log in enumerate(others, len(own)):
+        is_wanted = np.zeros(len(log.base), np.bool_)
+        for low, high in wanted:
+            is_wanted |= (log.base <= high) & (log.last >= low)
+        chosen = np.flatnonzero(is_wanted & _chain(log, log.base_offset, END))
+        taken.add(i, log, chosen[taken.continues(log, chosen)])
+    bases = {log.base_offset for log in others if not first <= log.base_offset <= end}
+    bases.update(rows.bases)
+    return Arranged(_segments([*own, *others], taken, sorted(bases)))
 
 
 class _NeighbourRows:
@@ -173,7 +215,7 @@ class _Taken:
     def __init__(self) -> None:
         empty = np.empty(0, np.int64)
         self.base, self.last, self.crc, self.size = empty, empty, empty, empty
-        self.log, self.row = empty, empty
+        self.log, self.row, self.epoch = empty, empty, empty
 
     def free(self, base: IntArray, last: IntArray) -> BoolArray:
         """The mask of ranges in which no offset is taken."""
@@ -198,9 +240,22 @@ class _Taken:
         at = np.searchsorted(self.base, log.base[chosen])
         for name in ("base", "last", "crc", "size"):
             setattr(self, name, np.insert(getattr(self, name), at, getattr(log, name)[chosen]))
+        epoch = -1 if log.epoch is None else log.epoch[chosen]
+        self.epoch = np.insert(self.epoch, at, epoch)
         self.log = np.insert(self.log, at, number)
         self.row = np.insert(self.row, at, chosen)
         return refused
+
+    def continues(self, log: HeldBatches, rows: IntArray) -> BoolArray:
+        """The mask of batches whose leader epoch is between those of their neighbours."""
+        if log.epoch is None:
+            return np.ones(len(rows), np.bool_)
+        epoch = log.epoch[rows]
+        at = np.searchsorted(self.base, log.base[rows])
+        before = np.insert(np.maximum.accumulate(self.epoch), 0, -1)[at]
+        after = np.append(self.epoch, END)[at]
+        fits: BoolArray = (epoch < 0) | ((epoch >= before) & ((epoch <= after) | (after < 0)))
+        return fits
 
     def has_copy(self, log: HeldBatches, row: int) -> bool:
         """Whether an equal batch is placed."""

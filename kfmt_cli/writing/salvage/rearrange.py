@@ -79,6 +79,11 @@ def _unfinished(held: HeldBatches) -> HeldBatches:
     return HeldBatches(held.base_offset, held.position, held.size, held.base, held.last, held.crc)
 
 
+def placed(arranged: Arranged, n_logs: int) -> Rearranged:
+    """The places of batches, without remains of damaged ones."""
+    return Rearranged(arranged, [], b"", n_logs)
+
+
 def write_arranged(
     staging: Staging, below: str, scanned: Sequence[Scanned], made: Rearranged, last: int
 ) -> tuple[list[str], list[str]]:

@@ -40,7 +40,10 @@ from kfmt_cli.writing.salvage.holes import (
 
 # Codes for a batch that may be undamaged, but misplaced.
 _OF_PLACES = (codes.OFFSETS_BACKWARDS, codes.OFFSET_OUT_OF_SEGMENT)
-_HELD = ("position", "size", "base_offset", "last_offset", "crc")
+_HELD = (
+    *("position", "size", "base_offset", "last_offset", "crc"),
+    "partition_leader_epoch",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +136,8 @@ class Salvager:
             size = opened.reader.bytes_read
         columns = np.concatenate([np.empty((len(_HELD), 0), np.int64), *tables], axis=1)
         order = np.argsort(columns[0], kind="stable")
-        position, batch_size, first, last, crc = (column[order] for column in columns)
-        held = HeldBatches(base, position, batch_size, first, last, crc, replaces)
+        position, batch_size, first, last, crc, epoch = (column[order] for column in columns)
+        held = HeldBatches(base, position, batch_size, first, last, crc, replaces, epoch)
         places = np.concatenate([np.empty(0, np.int64), *positions])
         return Scanned(log, held, size, places, named, split, producers)
 

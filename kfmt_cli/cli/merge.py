@@ -1,0 +1,61 @@
+"""merge: one undamaged log of each partition out of several damaged replicas."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.cli.options import (
+    Common,
+    StoredPath,
+    color,
+    common,
+    index_interval,
+    jobs,
+    max_decompressed,
+    output_format,
+    paths,
+)
+
+
+@click.command(short_help="Merge damaged replicas into the best log of each partition.")
+@paths
+@click.option("--to", required=True, metavar="DST", type=StoredPath(), help="New directory.")
+@click.option(
+    "--branch",
+    type=int,
+    metavar="BROKER",
+    help="Where replicas have diverged, take the branch that this broker's replica is on.",
+)
+@click.option("--topics", default="", help="Only these topics, comma-separated.")
+@index_interval("The topics' index.interval.bytes.")
+@common(output_format, color, jobs, max_decompressed)
+def merge(
+    paths: tuple[str, ...],
+    to: str,
+    branch: int | None,
+    topics: str,
+    index_interval_bytes: int,
+    common: Common,
+) -> int:
+    """Write the best log of each partition that the given replicas have together: every offset from
+    a replica in which its batch is undamaged. Name the log directories of all brokers, or copies.
+
+    The longest undamaged replica is copied byte for byte; what is damaged or missing in it comes
+    from the others, checked by checksum, offset and leader epoch. Replicas that have diverged are
+    never mixed: such a partition is written only with --branch. DST has a directory for each
+    partition, with indexes, producer snapshots, leader epochs and the topic id, ready to take the
+    place of the directory of the broker that is started first; see kfmt replicas. Inputs are never
+    modified. The exit code is 1 if an offset is in no replica or a partition was not written.
+
+    \b
+    Examples:
+      kfmt merge broker1 broker2 broker3 --to DST
+      kfmt merge broker1 broker2 --to DST --topics orders --branch 2 --json
+    """
+    from kfmt_cli.commands.merge import Merge
+
+    run = common.run(writes=True)
+    chosen = frozenset(name for name in topics.split(",") if name)
+    task = Merge(run, common.jobs, common.limit, index_interval_bytes, branch, chosen)
+    task.merge(paths, to)
+    return run.host.exit_code

@@ -1,0 +1,297 @@
+"""merge: the best log of each partition out of replicas that are damaged in different places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+
+from kfmt_cli.broker.start.checkpoints import LEADER_EPOCHS
+from kfmt_cli.broker.start.ranges import Ranges, common, merged, size_of_ranges, without
+from kfmt_cli.commands.replicas.branches import Branch
+from kfmt_cli.commands.replicas.command import CompareDisks, ComparedPartition
+from kfmt_cli.commands.replicas.nodes import DiskReplica
+from kfmt_cli.commands.run import Progress, Run
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.kinds import PARTITION_METADATA
+from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.tree import classify, printable, size_of
+from kfmt_cli.errors import ExitCode, InputError, UsageError
+from kfmt_cli.findings.finding import Severity
+from kfmt_cli.render.style import count, safe
+from kfmt_cli.rows.cluster_rows import MERGED
+from kfmt_cli.writing.output import Staging, carry, need_new, need_room, staged
+from kfmt_cli.writing.salvage.arrange import Arranged, arrange_replicas
+from kfmt_cli.writing.salvage.derived import epoch_checkpoint, write_derived
+from kfmt_cli.writing.salvage.holes import Gaps
+from kfmt_cli.writing.salvage.rearrange import placed, write_arranged
+from kfmt_cli.writing.salvage.salvager import Salvager, Scanned
+
+SPARE = 1 << 20  # for indexes and folders
+_LAST = (1 << 63) - 1
+
+
+@dataclass(slots=True)
+class MergedFrom:
+    """What a replica gives to a merged partition."""
+
+    replica: DiskReplica
+    offsets: Ranges = field(default_factory=list)
+    bytes: int = 0
+
+
+@dataclass(slots=True)
+class Merge:
+    """One call of `merge`."""
+
+    run: Run
+    jobs: int = 1
+    limit: Limit = field(default_factory=Limit)
+    interval: int = 4096
+    """index.interval.bytes."""
+    branch: int | None = None
+    """The broker whose branch to take where replicas have diverged."""
+    topics: frozenset[str] = frozenset()
+    """Only these; all if empty."""
+    _n_missing: int = 0
+    _n_refused: int = 0
+
+    def merge(self, paths: tuple[str, ...], destination: str) -> None:
+        """Merge the replicas under some paths into DST; raises UsageError, InputError and
+        OutputError."""
+        for path in paths:
+            need_new(path, destination)
+        found = CompareDisks(self.run, self.jobs, self.limit).look(paths, ())
+        partitions = list(self._chosen(found.partitions))
+        if not partitions:
+            raise InputError(f"{', '.join(map(printable, paths))}: no partition with a log")
+        need_room(destination, sum(map(_size_of, partitions)) + SPARE)
+        replicas = [replica for partition in partitions for replica in partition.copies]
+        total = sum(size_of(log) for replica in replicas for log in _logs(replica))
+        n_done = 0
+        with self.run.host.progress(total) as progress, staged(destination) as staging:
+            self.run.left_over(staging.left_over)
+            for partition in partitions:
+                n_done += self._partition(staging, partition, progress)
+            if not n_done:
+                staging.refuse()
+        self._last_words(n_done, destination)
+        self.run.sink.flush()
+
+    def _chosen(self, partitions: Sequence[ComparedPartition]) -> Iterator[ComparedPartition]:
+        known = {partition.place[0] for partition in partitions}
+        for topic in sorted(self.topics - known):
+            raise UsageError(f"--topics: no replica of {topic}; known: {', '.join(sorted(known))}")
+        for partition in sorted(partitions, key=lambda each: each.place):
+            is_wanted = not self.topics or partition.place[0] in self.topics
+            if is_wanted and any(r.segments for b in partition.found.branches for r in b.copies):
+                yield partition
+
+    def _partition(
+        self, staging: Staging, partition: ComparedPartition, progress: Progress
+    ) -> bool:
+        """Write the merged log of a partition; returns whether there is one."""
+        branch = self._branch(partition)
+        if branch is None:
+            return False
+        limits = dict(_limits(partition.found.branches, branch))
+        best = max((each for each in branch.copies if each.segments), key=_worth)
+        others = [r for r in partition.copies if id(r) in limits and r is not best]
+        others.sort(key=_worth, reverse=True)
+        start = min(replica.log_start or 0 for replica in (best, *others))
+        damaged = without(best.damaged, [(-1, start - 1)])
+        wanted = [*damaged, (start, best.segments[0][1] - 1), (best.log_end or 0, _LAST)]
+        parts = [list(self._scans(best, [(start, _LAST)], _LAST, progress))]
+        parts += (list(self._scans(each, wanted, limits[id(each)], progress)) for each in others)
+        scans = [scan for part in parts for scan in part]
+        owners = [r for r, part in zip((best, *others), parts, strict=True) for _ in part]
+        n_own = len(parts[0])
+        held = [scan.held for scan in scans]
+        arranged = arrange_replicas(held[:n_own], held[n_own:], wanted)
+        if not arranged.segments:
+            return False
+        below = PurePath("{}-{}".format(*partition.place))
+        written, _ = write_arranged(staging, str(below), scans, placed(arranged, len(scans)), -1)
+        logs = [classify(str(staging.folder / name), name) for name in written]
+        self._carry(staging, below, (best, *others), logs[0])
+        write_derived(staging, below, logs, self.interval, Gaps((logs[0].base_offset or 0) - 1))
+        epochs, sources = _facts(arranged, scans, owners)
+        staging.put(str(below / LEADER_EPOCHS), epoch_checkpoint(epochs))
+        self._tell(partition, below, sources, damaged)
+        return True
+
+    def _branch(self, partition: ComparedPartition) -> Branch | None:
+        """The branch to write; None, with a sentence, if it has to be named."""
+        branches = [b for b in partition.found.branches if any(r.segments for r in b.copies)]
+        if len(branches) == 1:
+            return branches[0]
+        for branch in branches:
+            if self.branch is not None and self.branch in _ids(branch):
+                return branch
+        sides = " and ".join(
+            "{} ({})".format(",".join(map(str, _ids(branch))), _words_of(branch))
+            for branch in branches
+        )
+        name = safe("{}-{}".format(*partition.place))
+        words = f"not merged: {name}: the replicas {sides} diverged at offset "
+        words += f"{partition.found.diverged_at}; choose one with --branch BROKER\n"
+        self.run.sink.note(words)
+        self.run.host.reached(ExitCode.FINDINGS)
+        self._n_refused += 1
+        return None
+
+    def _scans(
+        self, replica: DiskReplica, wanted: Ranges, end: int, progress: Progress
+    ) -> Iterator[Scanned]:
+        """The undamaged batches in the logs of a replica that have wanted offsets, below `end`."""
+        extents = {base: (first, last) for base, first, last, _ in replica.segments}
+        salvager = Salvager(self.limit, self.jobs)
+        for log in _logs(replica):
+            extent = extents.get(log.base_offset or 0)
+            if extent is not None and not common([(extent[0], extent[1] - 1)], wanted):
+                progress.advance(size_of(log))
+                continue
+            try:
+                base = log.base_offset or 0
+                scan = salvager.scan(log, base, False, lambda _: None, progress.advance)
+            except InputError as error:
+                self.run.complain(str(error))
+                continue
+            low = min(first for first, _ in wanted)
+            yield replace(scan, held=scan.held.within(low, end))
+
+    def _carry(
+        self, staging: Staging, below: PurePath, replicas: Iterable[DiskReplica], first: Input
+    ) -> None:
+        """Copy what cannot be derived: the topic id, and the producers before the first log."""
+        snapshot = f"{first.base_offset:020}{PRODUCER_SNAPSHOT.suffix}"
+        for names in (PARTITION_METADATA.names, frozenset({snapshot})):
+            for replica in replicas:
+                if self._carried(staging, below, replica, names):
+                    break
+
+    def _carried(
+        self, staging: Staging, below: PurePath, replica: DiskReplica, names: frozenset[str]
+    ) -> bool:
+        """Copy an undamaged file of a replica; returns whether there is one."""
+        if replica.folder is None:
+            return False
+        for name in names.intersection(replica.folder.readable):
+            file = replica.folder.input(name)
+            try:
+                found = file.kind.read(file).findings if file.kind.read is not None else []
+                if not any(finding.code.severity is Severity.ERROR for finding in found):
+                    carry(staging, file, str(below / name))
+                    return True
+            except InputError as error:
+                self.run.complain(str(error))
+        return False
+
+    def _tell(
+        self,
+        partition: ComparedPartition,
+        below: PurePath,
+        sources: list[MergedFrom],
+        damaged: Ranges,
+    ) -> None:
+        """Report which offsets of a partition came from where, and which are in no replica."""
+        offsets = merged(range_ for source in sources for range_ in source.offsets)
+        missing = without(damaged, offsets)
+        self._n_missing += size_of_ranges(missing)
+        if missing:
+            self.run.host.reached(ExitCode.FINDINGS)
+        row: dict[str, object] = {
+            "topic": partition.place[0],
+            "partition": partition.place[1],
+            "file": str(below),
+            "offsets": _json(offsets),
+            "from": [
+                {
+                    "broker_id": source.replica.broker_id,
+                    "file": source.replica.file,
+                    "offsets": _json(source.offsets),
+                    "bytes": source.bytes,
+                }
+                for source in sources
+            ],
+            "missing": _json(missing),
+        }
+        parts = [f"{_ranges(source.offsets)} from {_name(source.replica)}" for source in sources]
+        lost = f"; in no replica: {_ranges(missing)}" if missing else ""
+        words = f"{safe(str(below))}: {'; '.join(parts)}{lost}\n"
+        self.run.sink.document(MERGED, row, [words])
+
+    def _last_words(self, n_done: int, destination: str) -> None:
+        words = f"merged {count(n_done, 'partition')} into {safe(printable(destination))}"
+        if self._n_refused:
+            words += f"; {count(self._n_refused, 'partition')} not merged"
+        missing = count(self._n_missing, "offset")
+        words += f"; {missing} in no replica" if self._n_missing else "; nothing is missing"
+        is_bad = self._n_missing or self._n_refused
+        self.run.sink.remark(words, "warn" if is_bad else "good")
+
+
+def _size_of(partition: ComparedPartition) -> int:
+    """The bytes of the largest replica."""
+    sizes = (sum(map(size_of, _logs(replica))) for replica in partition.copies)
+    return max(sizes, default=0)
+
+
+def _limits(branches: Sequence[Branch], wanted: Branch) -> Iterator[tuple[int, int]]:
+    """The replicas that share offsets with a branch, by identity, and the offset below which."""
+    for branch in branches:
+        ends = [each.parted_at for each in (branch, wanted) if each.parted_at is not None]
+        end = _LAST if branch is wanted else min(ends, default=_LAST)
+        for replica in branch.copies:
+            if replica.segments:
+                yield id(replica), end
+
+
+def _logs(replica: DiskReplica) -> list[Input]:
+    return [] if replica.folder is None else replica.folder.logs
+
+
+def _worth(replica: DiskReplica) -> tuple[int, int]:
+    """The replica that gives the most has the greatest."""
+    return size_of_ranges(replica.undamaged), replica.log_end or 0
+
+
+def _ids(branch: Branch) -> list[int]:
+    return [replica.broker_id for replica in branch.copies if replica.broker_id is not None]
+
+
+def _words_of(branch: Branch) -> str:
+    return f"latest epoch {branch.latest_epoch}, log end offset {branch.end}"
+
+
+def _name(replica: DiskReplica) -> str:
+    if replica.broker_id is None:
+        return safe(replica.file or "")
+    return f"broker {replica.broker_id}"
+
+
+def _json(ranges: Ranges) -> list[list[int]]:
+    return [list(range_) for range_ in ranges]
+
+
+def _ranges(ranges: Ranges) -> str:
+    return ", ".join(f"{a}–{b}" if a < b else str(a) for a, b in ranges)
+
+
+def _facts(
+    arranged: Arranged, scans: Sequence[Scanned], owners: Sequence[DiskReplica]
+) -> tuple[list[tuple[int, int]], list[MergedFrom]]:
+    """The leader epochs of a merged log, each with its first offset; where its bytes come from."""
+    epochs: list[tuple[int, int]] = []
+    sources: dict[int, MergedFrom] = {}
+    for _, parts in arranged.segments:
+        for part in parts:
+            owner = owners[part.log]
+            source = sources.setdefault(id(owner), MergedFrom(owner))
+            source.offsets = merged([*source.offsets, (part.first_offset, part.last_offset)])
+            source.bytes += part.size
+            for epoch, offset in scans[part.log].held.epochs_in(part.position, part.size):
+                if epoch >= 0 and (not epochs or epoch > epochs[-1][0]):
+                    epochs.append((epoch, offset))
+    return epochs, list(sources.values())

@@ -1,0 +1,40 @@
+"""The files next to new logs that a broker would otherwise derive from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+
+from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.errors import OutputError
+from kfmt_cli.findings.finding import Severity
+from kfmt_cli.writing.output import Staging
+from kfmt_cli.writing.rebuild import How, rebuild
+from kfmt_cli.writing.salvage.holes import Gaps
+
+
+def write_derived(
+    staging: Staging, below: PurePath, logs: Sequence[Input], interval: int, gaps: Gaps
+) -> None:
+    """Write the indexes and producer snapshots of a partition's new logs, except those that are
+    there; raises InputError, and OutputError if a log does not read back.
+
+    interval: index.interval.bytes. gaps: receives the batches.
+    """
+    snapshot = f"{logs[0].base_offset:020}{PRODUCER_SNAPSHOT.suffix}"
+    known = (staging.folder / below / snapshot).exists()
+    made_of = rebuild(list(logs), How(interval), lambda _: None, from_nothing=not known, gaps=gaps)
+    for made in made_of:
+        if any(finding.code.severity is Severity.ERROR for finding in made.findings):
+            words = "verification failed: the output does not read back; nothing was written"
+            raise OutputError(f"{made.log.name}: {words}")
+        for file, data in made.files.items():
+            if data is not None and not (staging.folder / below / file).exists():
+                staging.put(str(below / file), data)
+
+
+def epoch_checkpoint(epochs: Iterable[tuple[int, int]]) -> bytes:
+    """The contents of leader-epoch-checkpoint: each epoch with its first offset."""
+    lines = [f"{epoch} {offset}\n" for epoch, offset in epochs]
+    return f"0\n{len(lines)}\n{''.join(lines)}".encode()

@@ -1,0 +1,152 @@
+"""`kfmt merge`: one undamaged log of each partition out of damaged replicas."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands.test_diff import built
+from tests.commands.test_replicas import DAMAGED, unpacked
+from tests.support.samples import kfmt
+from tests.support.segments import positions
+
+LOG = "00000000000000000000.log"
+WHOLE = [(n, 0, "both") for n in range(0, 200, 10)]
+ENDS = {"identical; log end offset: A 200, B 200\n"}
+
+
+def broker(folder: Path, values: list[tuple[int, int, str]], *damaged: int) -> Path:
+    """A directory with a partition; a byte of these batches, by number, is flipped."""
+    log = built(folder / "t-0", values) / f"{values[0][0]:020}.log"
+    data = bytearray(log.read_bytes())
+    for number in damaged:
+        data[positions(bytes(data))[number] + 70] ^= 1
+    log.write_bytes(data)
+    (folder / "t-0.jsonl").unlink()
+    return folder
+
+
+def merged(*words: str | Path) -> tuple[int, list[dict[str, Any]], str]:
+    done = kfmt("merge", *words, "--json")
+    return done.code, done.of("merge"), done.err
+
+
+def test_replicas_each_damaged_elsewhere(tmp_path: Path) -> None:
+    """Every record that any of them has is in the result, in the bytes of a replica."""
+    one = broker(tmp_path / "1", WHOLE, 2, 3, 9)
+    two = broker(tmp_path / "2", WHOLE[:15], 5, 9)
+    three = broker(tmp_path / "3", WHOLE[:12], 0)
+    to = tmp_path / "to"
+    code, (row,), _ = merged(one, two, three, "--to", to)
+    assert code == 0
+    assert (row["offsets"], row["missing"]) == ([[0, 199]], [])
+    assert sum(len(part["offsets"]) for part in row["from"]) >= 3
+    healthy = broker(tmp_path / "whole", WHOLE)
+    assert (to / "t-0" / LOG).read_bytes() == (healthy / "t-0" / LOG).read_bytes()
+    assert sum(part["bytes"] for part in row["from"]) == (to / "t-0" / LOG).stat().st_size
+    assert (to / "t-0" / "leader-epoch-checkpoint").read_text() == "0\n1\n0 0\n"
+    assert kfmt("check", to).code == 0
+
+
+def test_what_no_replica_has_is_named(tmp_path: Path) -> None:
+    one = broker(tmp_path / "1", WHOLE, 2, 3)
+    two = broker(tmp_path / "2", WHOLE, 3)
+    code, (row,), _ = merged(one, two, "--to", tmp_path / "to")
+    assert code == 1
+    assert row["missing"] == [[30, 39]]
+    assert row["offsets"] == [[0, 29], [40, 199]]
+    said = kfmt("merge", one, two, "--to", tmp_path / "too")
+    assert "in no replica: 30–39" in said.out
+    assert "10 offsets in no replica" in said.out + said.err
+
+
+def test_branches_are_not_mixed(tmp_path: Path) -> None:
+    """Without --branch, nothing is written of a partition whose replicas have diverged."""
+    both = WHOLE[:10]
+    old = broker(tmp_path / "1", [*both, *((n, 0, "old") for n in range(100, 160, 10))], 1)
+    new = broker(tmp_path / "2", [*both, *((n, 2, "new") for n in range(100, 140, 10))], 4)
+    to = tmp_path / "to"
+    done = kfmt("merge", old, new, "--to", to)
+    assert done.code == 1
+    assert "diverged at offset 100; choose one with --branch BROKER" in done.out + done.err
+    assert not to.exists()
+
+
+def test_a_branch_takes_what_is_common_from_the_other(tmp_path: Path) -> None:
+    directories = unpacked("c09-unclean", tmp_path / "c")
+    log = directories[1] / "a-0" / LOG
+    data = bytearray(log.read_bytes())
+    data[positions(bytes(data))[1] + 70] ^= 1
+    for directory in directories[1:3]:
+        (directory / "a-0" / LOG).write_bytes(data)
+    for branch, end in ((1, 90), (2, 90)):
+        to = tmp_path / f"to{branch}"
+        code, rows, _ = merged(*directories, "--to", to, "--branch", str(branch), "--topics", "a")
+        (row,) = rows
+        assert (code, row["offsets"], row["missing"]) == (0, [[0, end - 1]], [])
+        tails = [part["broker_id"] for part in row["from"] if part["offsets"][-1][1] == end - 1]
+        assert all((tail == 1) == (branch == 1) for tail in tails)
+        epochs = (to / "a-0" / "leader-epoch-checkpoint").read_text()
+        assert epochs == (directories[branch - 1] / "a-0/leader-epoch-checkpoint").read_text()
+
+
+def test_an_epoch_below_that_of_the_batch_before_does_not_fit(tmp_path: Path) -> None:
+    """The batches that would show that replicas diverged are damaged; the rest is of two epochs."""
+    both = WHOLE[:10]
+    one = [*both, *((n, 0, "old") for n in range(100, 150, 10))]
+    two = [*both, (100, 2, "new")]
+    old, new = broker(tmp_path / "1", one, 10), broker(tmp_path / "2", two, 3, 4)
+    code, (row,), _ = merged(old, new, "--to", tmp_path / "to")
+    ends = {tuple(range_) for part in row["from"] for range_ in part["offsets"]}
+    assert (100, 109) not in ends
+    assert row["missing"] == [[100, 109]]
+    assert code == 1
+
+
+def test_the_longest_log_and_the_earliest_start(tmp_path: Path) -> None:
+    one, two = broker(tmp_path / "1", WHOLE[:12]), broker(tmp_path / "2", WHOLE[8:])
+    code, (row,), _ = merged(one, two, "--to", tmp_path / "to")
+    assert (code, row["offsets"]) == (0, [[0, 199]])
+    assert kfmt("check", tmp_path / "to").code == 0
+
+
+def test_a_merged_directory_in_its_place_loses_nothing(tmp_path: Path) -> None:
+    """The advice of `replicas`, followed."""
+    directories = unpacked(DAMAGED, tmp_path / "c")
+    before = kfmt("replicas", *directories, "--json")
+    (step,) = before.of("next")
+    to = tmp_path / "to"
+    words = step["command"].replace("DST", str(to)).split()
+    assert words[:2] == ["kfmt", "merge"]
+    assert kfmt(*words[1:]).code == 0
+    for partition in to.iterdir():
+        shutil.rmtree(directories[0] / partition.name)
+        shutil.copytree(partition, directories[0] / partition.name)
+    after = kfmt("replicas", *directories, "--order", "1,2,3", "--json")
+    assert [row["lost_offsets"] for row in after.of("start_order")] == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--topics", "other"), 2, "no replica of other; known: t"),
+        (("--branch", "x"), 2, "--branch"),
+    ],
+)
+def test_wrong_usage(tmp_path: Path, words: tuple[str, ...], code: int, said: str) -> None:
+    one = broker(tmp_path / "1", WHOLE)
+    done = kfmt("merge", one, "--to", tmp_path / "to", *words)
+    assert (done.code, said in done.err) == (code, True), done.err
+    assert not (tmp_path / "to").exists()
+
+
+def test_inputs_stay_and_outputs_are_new(tmp_path: Path) -> None:
+    one = broker(tmp_path / "1", WHOLE, 3)
+    before = (one / "t-0" / LOG).read_bytes()
+    (tmp_path / "to").mkdir()
+    assert kfmt("merge", one, "--to", tmp_path / "to").code == 2
+    assert kfmt("merge", one, "--to", one / "t-0").code == 2
+    assert (one / "t-0" / LOG).read_bytes() == before

@@ -1,0 +1,211 @@
+"""`kfmt replicas`: eight dead clusters of real brokers, and what each then did."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.samples import Done, kfmt
+
+CLUSTERS = Path(__file__).parent.parent / "kept" / "clusters"
+OUTCOMES: list[dict[str, Any]] = json.loads((CLUSTERS / "outcomes.json").read_text())
+NAMES = [outcome["case"] for outcome in OUTCOMES]
+DAMAGED, ELR, FOREIGN = "c05-leader-damaged", "c16-elr-kill", "c14-foreign-disk"
+
+
+def archive(name: str) -> Path:
+    return CLUSTERS / f"{name}.tar.xz"
+
+
+def unpacked(name: str, to: Path) -> list[Path]:
+    """The directories of a cluster."""
+    with tarfile.open(archive(name)) as file:
+        file.extractall(to, filter="data")
+    return sorted(path for path in to.iterdir() if path.is_dir())
+
+
+@cache
+def told(name: str) -> Done:
+    """What kfmt says of a cluster, with every order that was tried."""
+    outcome = next(each for each in OUTCOMES if each["case"] == name)
+    orders = dict.fromkeys(seen["order"] for seen in outcome["seen"])
+    words = [word for order in orders for word in ("--order", order)]
+    return kfmt("replicas", archive(name), *words, "--json")
+
+
+def value_of(order: str) -> list[int] | str:
+    return order if set(order) & set("!+") else [int(node) for node in order.split(",")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_facts_of_every_replica(name: str) -> None:
+    outcome = next(each for each in OUTCOMES if each["case"] == name)
+    found = {
+        (f"{row['topic']}-{row['partition']}", Path(row["file"]).parent.name[-1]): row
+        for row in told(name).of("replica")
+        if row["file"] is not None
+    }
+    for place, replicas in outcome["replicas"].items():
+        for node, facts in replicas.items():
+            row = found.pop((place, node))
+            assert len(row["damaged_offsets"]) == facts.pop("damaged", len(row["damaged_offsets"]))
+            assert {key: row[key] for key in facts} == facts
+    assert not found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ends_are_those_that_were_seen(name: str) -> None:
+    outcome = next(each for each in OUTCOMES if each["case"] == name)
+    rows = {
+        (str(row["order"]), f"{row['topic']}-{row['partition']}"): row
+        for row in told(name).of("start_order")
+    }
+    for seen in outcome["seen"]:
+        row = rows[str(value_of(seen["order"])), seen["partition"]]
+        end = {"leader": seen["leader"], "log_end_offset": seen["log_end_offset"]}
+        in_turn = "+" not in seen["order"]
+        if row["certain"]:
+            assert {key: row[key] for key in end} == end, seen
+            assert row["lost_offsets"] == seen["lost"]
+            assert row["returning_offsets"] == seen["returned"]
+        else:
+            assert not in_turn
+            assert 2 <= len(row["alternatives"]) <= 3
+            assert end in row["alternatives"]
+
+
+def test_exit_codes_and_verdicts() -> None:
+    verdicts = {name: {row["verdict"] for row in told(name).of("replicas")} for name in NAMES}
+    assert verdicts == {
+        "c01-power-off": {"identical"},
+        "c02-last-man": {"behind"},
+        DAMAGED: {"damaged"},
+        "c07-old-disk": {"behind"},
+        "c09-unclean": {"diverged"},
+        FOREIGN: {"foreign"},
+        ELR: {"behind"},
+        "c29-directory-gone": {"empty"},
+    }
+    assert {name for name in NAMES if told(name).code == 0} == {"c01-power-off"}
+
+
+def test_the_answer_comes_first(tmp_path: Path) -> None:
+    said = kfmt("replicas", archive(ELR)).out.splitlines()
+    assert said[0].startswith("4 directories: brokers 1, 2, 3, controller 100 · cluster ")
+    assert said[3] == "Start broker 1 first, alone until it leads, then 2 and 3: nothing is lost."
+    assert said[4].startswith(
+        "DO NOT start broker 2 or 3 first, or all together: up to 100 offsets"
+    )
+    calm = kfmt("replicas", archive("c01-power-off"))
+    assert "Start the brokers in any order, or together: nothing is lost.\n" in calm.out
+    assert "3 partitions need no decision; --all lists them" in calm.out
+    assert "a-0" in kfmt("replicas", archive("c01-power-off"), "--all").out
+    broken = kfmt("replicas", archive(DAMAGED))
+    assert "EVERY ORDER LOSES OFFSETS" in broken.out
+    assert "kfmt merge" in broken.out
+    diverged = kfmt("replicas", *unpacked("c09-unclean", tmp_path))
+    assert f"kfmt salvage {tmp_path}/broker1/a-0 DST   keeps the 30 offsets" in diverged.out
+
+
+def test_without_the_controller_the_newest_copy_decides(tmp_path: Path) -> None:
+    """Broker 1, the last to die, has the newest copy, and it is said that there may be a newer."""
+    *brokers, _ = unpacked("c02-last-man", tmp_path)
+    done = kfmt("replicas", *brokers, "--json")
+    by_file = {Path(row["file"]).name: row for row in done.of("directory")}
+    assert {name: row["metadata_is_newest"] for name, row in by_file.items()} == {
+        "broker1": True,
+        "broker2": False,
+        "broker3": False,
+    }
+    assert {row["metadata_from"] for row in done.of("replicas")} == {str(tmp_path / "broker1")}
+    said = kfmt("replicas", *brokers).out
+    assert "no controller's directory was given: the newest copy of the metadata log is " in said
+    assert f"{tmp_path}/broker1, but a controller may have a newer one" in said
+
+
+def test_a_controller_older_than_its_brokers(tmp_path: Path) -> None:
+    directories = unpacked("c02-last-man", tmp_path / "late")
+    early = unpacked("c01-power-off", tmp_path / "early")
+    controller = next(path for path in directories if path.name == "controller100")
+    shutil.rmtree(controller)
+    shutil.copytree(early[-1], controller)
+    done = kfmt("replicas", *directories)
+    assert f"the controller {controller} is older than its brokers" in done.out
+    assert "do not start it" in done.out
+
+
+def test_evidence_of_a_disk_that_lost_something() -> None:
+    gone = {
+        (row["topic"], said)
+        for row in told("c29-directory-gone").of("replicas")
+        for said in row["evidence"]
+    }
+    assert ("a", "broker 1 has no directory of the partition") in gone
+    assert any("broker 1 was the last leader, but its log ends at 0" in said for _, said in gone)
+    assert not any(row["evidence"] for row in told("c01-power-off").of("replicas"))
+
+
+def test_a_disk_of_another_cluster_and_a_node_given_twice(tmp_path: Path) -> None:
+    rows = {Path(row["file"]).name: row for row in told(FOREIGN).of("directory")}
+    assert "its cluster id is" in rows["broker2"]["why_not"]
+    assert {name for name, row in rows.items() if row["why_not"]} == {"broker2"}
+    for row in told(FOREIGN).of("start_order"):
+        assert row["leader"] != 2
+    directories = unpacked("c01-power-off", tmp_path)
+    twice = tmp_path / "again"
+    shutil.copytree(directories[0], twice)
+    done = kfmt("replicas", *directories, twice, "--json")
+    refused = [row for row in done.of("directory") if row["why_not"]]
+    assert [Path(row["file"]).name for row in refused] == ["again"]
+    assert "has the same node id, 1" in refused[0]["why_not"]
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [
+        ("1,x", "'x' is no stage; write broker ids as in 1,2,3"),
+        ("1,9", "no directory of broker 9; the directories given are of the brokers 1, 2, 3, 100"),
+        ("1,2,1", "a broker is named twice"),
+    ],
+)
+def test_wrong_orders(order: str, words: str) -> None:
+    done = kfmt("replicas", archive("c01-power-off"), "--order", order)
+    assert done.code == 2
+    assert words in done.err
+
+
+def test_wrong_paths(tmp_path: Path) -> None:
+    assert kfmt("replicas", tmp_path / "nothing").code == 2
+    (tmp_path / "empty").mkdir()
+    done = kfmt("replicas", tmp_path / "empty")
+    assert done.code == 2
+    assert "no directory of a broker or a controller" in done.err
+
+
+def test_a_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    directories = unpacked("c01-power-off", tmp_path)
+    log = directories[0] / "a-0" / "00000000000000000000.log"
+    log.unlink()
+    log.symlink_to(tmp_path / "gone")
+    done = kfmt("replicas", *directories, "--json")
+    assert done.code == 3
+    assert str(log) in done.err
+
+
+def test_nothing_is_changed(tmp_path: Path) -> None:
+    def state() -> Iterator[tuple[str, int, bytes]]:
+        for path in sorted(tmp_path.rglob("*")):
+            if path.is_file():
+                yield str(path), path.stat().st_mtime_ns, path.read_bytes()
+
+    directories = unpacked(DAMAGED, tmp_path)
+    before = list(state())
+    kfmt("replicas", *directories)
+    assert list(state()) == before
