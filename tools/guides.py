@@ -22,7 +22,7 @@ from pathlib import Path
 from tools.kafka import ROOT
 
 GUIDES = ROOT / "docs/guides"
-SAMPLE_FOLDERS = ("sample_segments", "damaged_segments")
+SAMPLE_FOLDERS = ("sample_segments", "damaged_segments", "tests/kept/clusters")
 LEFT_OUT = "…"
 TIMEOUT = 300  # seconds for a whole guide
 KFMT = (sys.executable, "-m", "kfmt_cli")

@@ -106,6 +106,15 @@ class _Run:
             if node in state.isr or node in state.elr:
                 self._change(tuple(other for other in state.isr if other != node), gone=node)
 
+    def move(self, node: int) -> None:
+        """A broker that waits until its session has expired assigns its replica to a directory that
+        its old registration lacks: the replica leaves the ISR, unless it is the last one."""
+        if node in self.homeless and node in self.stale:
+            isr = tuple(other for other in self.state.isr if other != node)
+            if isr and isr != self.state.isr:
+                self._change(isr)
+            self.homeless.discard(node)
+
     def unfence(self, node: int) -> None:
         """Elect a leader if there is none."""
         self.unfenced.add(node)
@@ -187,7 +196,7 @@ def ends_of(
     homeless: the replicas whose log directory in the metadata is none of their broker's.
     """
     found: dict[Elected, None] = {}
-    for plan in _plans(cluster, stages):
+    for plan in _plans(cluster, stages, homeless):
         run = _Run(cluster, state, homeless)
         _play(run, plan)
         found[Elected(run.state.leader, run.state.how)] = None
@@ -212,12 +221,14 @@ def _play(run: _Run, plan: Iterable[tuple[_Event, ...]]) -> None:
                 getattr(run, name)(node)
 
 
-def _plans(cluster: Brokers, stages: Sequence[Stage]) -> Iterator[tuple[tuple[_Event, ...], ...]]:
+def _plans(
+    cluster: Brokers, stages: Sequence[Stage], homeless: frozenset[int]
+) -> Iterator[tuple[tuple[_Event, ...], ...]]:
     """The possible sequences of events of an order."""
     plans: list[tuple[tuple[_Event, ...], ...]] = [()]
     stale = set(cluster.expiring)
     for stage in _active(cluster.rules, stages):
-        own = dict.fromkeys(_of_stage(cluster, stage, frozenset(stale)))
+        own = dict.fromkeys(_of_stage(cluster, stage, frozenset(stale), homeless))
         plans = [(*plan, events) for plan in plans for events in own]
         stale.clear()  # a stage is settled only when sessions have expired
     yield from plans
@@ -237,7 +248,7 @@ def _active(rules: ElectionRules, stages: Sequence[Stage]) -> Iterator[Stage]:
 
 
 def _of_stage(
-    cluster: Brokers, stage: Stage, stale: frozenset[int]
+    cluster: Brokers, stage: Stage, stale: frozenset[int], homeless: frozenset[int]
 ) -> Iterator[tuple[_Event, ...]]:
     """The possible events of a stage: who registers first, and when the others expire."""
     nodes = stage.nodes
@@ -256,9 +267,11 @@ def _of_stage(
         lates = [(("register", node), ("unfence", node), ("assign", node)) for node in waits]
         rest = [event for up in lates[1:] for event in up]
         first = lates[0]
-        # A stale broker registers when its session has expired; the others expire with it.
-        if len(nodes) > 1:
-            yield (*start, *(event for up in lates for event in up), *elect, *expire)
-        yield (*start, first[0], *expire, *first[1:], *rest, *elect)
-        if early:
-            yield (*start, *expire, *first, *rest, *elect)
+        moves = [("move", node) for node in waits if node in homeless]
+        for before in (start, [*start, *moves]) if moves else (start,):
+            # A stale broker registers when its session has expired; the others expire with it.
+            if len(nodes) > 1:
+                yield (*before, *(event for up in lates for event in up), *elect, *expire)
+            yield (*before, first[0], *expire, *first[1:], *rest, *elect)
+            if early:
+                yield (*before, *expire, *first, *rest, *elect)

@@ -149,6 +149,13 @@ def _start(run: Run, place: ViewedPlace) -> None:
     show_start(run, place.paths, [of.name for of in inside if of.logs()])
 
 
+def _replicas(run: Run, place: ViewedPlace) -> None:
+    from kfmt_cli.commands.replicas.command import CompareDisks
+    from kfmt_cli.commands.replicas.show import show
+
+    show(run, CompareDisks(run).look(place.paths, ()), place.names)
+
+
 def _retention(run: Run, place: ViewedPlace) -> None:
     from kfmt_cli.commands.log_settings import SettingsOf
     from kfmt_cli.commands.retention import Retention
@@ -215,6 +222,13 @@ VIEWS: tuple[ListedView, ...] = (
         "Why are segments still on disk?",
         _retention,
         _with_paths("retention"),
+    ),
+    ListedView(
+        "9",
+        "Order",
+        "Which broker to start first?",
+        _replicas,
+        _with_paths("replicas"),
     ),
 )
 VIEWS_BY_KEY = {view.key: view for view in VIEWS}

@@ -43,7 +43,7 @@ def browse(
     Without PATH, browses the current directory.
 
     Keys are listed at the bottom; press ? for help. The line after $ is the equivalent command, for
-    use in scripts. Damage is marked in the tree: n jumps to it, e explains it. Keys 1 to 8 switch
+    use in scripts. Damage is marked in the tree: n jumps to it, e explains it. Keys 1 to 9 switch
     views: sizes, damage, lag, transactions, producers, lookup, start, retention. Nothing is ever
     written. Without a terminal, prints the first screen. Needs pip install 'kfmt-cli[browse]'.
 

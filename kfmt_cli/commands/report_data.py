@@ -16,11 +16,15 @@ from kfmt_cli.broker.placement import GROUPS
 from kfmt_cli.broker.version import PredictedFor
 from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
 from kfmt_cli.commands.check.command import CheckPaths
+from kfmt_cli.commands.check.show import show
 from kfmt_cli.commands.codec_trial import SAMPLE, Codec
 from kfmt_cli.commands.internal_topics import partitions_of
 from kfmt_cli.commands.log_settings import SettingsOf
 from kfmt_cli.commands.log_shapes import Strips
 from kfmt_cli.commands.python_answer import Nobody
+from kfmt_cli.commands.replicas.advice import answers
+from kfmt_cli.commands.replicas.command import CompareDisks
+from kfmt_cli.commands.replicas.show import put_rows
 from kfmt_cli.commands.retention import Retention
 from kfmt_cli.commands.run import Host, Progress, Run
 from kfmt_cli.commands.stat import PARTITION, TOPIC, Stat
@@ -98,7 +102,9 @@ class Gathering:
     def gather(self, paths: tuple[str, ...]) -> PageData:
         """Collect the data of some paths; raises UsageError."""
         data = PageData()
-        self._run(data, lambda run: self._check(run, paths), CHECK_RESULT, keeps=lambda _: True)
+        self._run(
+            data, lambda run: self._check(run, paths, data), CHECK_RESULT, keeps=lambda _: True
+        )
         self._run(data, lambda run: self._stat(run, paths, data))
         self._run(data, lambda run: self._txn(run, paths, data), keeps=_is_of_transactions)
         self._run(data, lambda run: self._retention(run, paths))
@@ -132,8 +138,17 @@ class Gathering:
             data.tell(words)
         data.exit_code = max(data.exit_code, host.exit_code)
 
-    def _check(self, run: Run, paths: tuple[str, ...]) -> None:
-        CheckPaths(run, self.jobs, self.limit, INDEX_INTERVAL_BYTES, self.kafka).paths(paths)
+    def _check(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
+        task = CheckPaths(run, self.jobs, self.limit, INDEX_INTERVAL_BYTES, self.kafka)
+        run.sink.results(CHECK_RESULT)
+        found = task.look(paths)
+        show(run, found.reports, found.starts, found.partitions)
+        if len(found.partitions.brokers) > 1:
+            cluster = CompareDisks(run, self.jobs, self.limit).compare(found)
+            if cluster.elections is None or len(cluster.elections.brokers) < 2:
+                return
+            data.cluster = [*answers(cluster), *cluster.evidence]
+            put_rows(run, cluster, [p for p in cluster.partitions if p.needs_decision])
 
     def _stat(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
         found = frozenset(str(row["file"]) for row in data.of("finding"))

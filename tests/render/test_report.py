@@ -322,3 +322,16 @@ def test_what_draws_the_charts_is_not_taken_from_the_working_directory(tmp_path:
 def test_a_healthy_directory_needs_no_remark(tmp_path: Path) -> None:
     done = kfmt("report", SAMPLES / "kafka-3.9.1-broker1", "--to", tmp_path / "page.html")
     assert "does not apply" not in done.out + done.err
+
+
+def test_a_page_of_several_brokers_says_which_to_start_first(tmp_path: Path) -> None:
+    cluster = Path(__file__).parent.parent / "kept" / "clusters" / "c05-leader-damaged.tar.xz"
+    page = tmp_path / "page.html"
+    assert kfmt("report", cluster, "--to", page).code == 1
+    said = page.read_text()
+    assert "Which broker to start first" in said
+    assert "EVERY ORDER LOSES OFFSETS" in said
+    assert "30, 70 offsets lost" in said
+    alone = tmp_path / "alone.html"
+    kfmt("report", SAMPLES / "kafka-3.9.1-broker1", "--to", alone)
+    assert "Which broker to start first" not in alone.read_text()

@@ -23,6 +23,11 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.errors import InputError, UsageError
 
+_STRAY = (
+    "the metadata that decides does not know the partition: brokers set its directories aside, "
+    "with names that end in -stray"
+)
+
 
 @dataclass(slots=True)
 class ComparedPartition:
@@ -98,8 +103,12 @@ class CompareDisks:
 
     def look(self, paths: tuple[str, ...], orders: Sequence[str]) -> DeadCluster:
         """Compare the replicas under some paths; raises UsageError."""
+        task = CheckPaths(self.run, self.jobs, self.limit)
+        return self.compare(task.look(paths, together=False), orders)
+
+    def compare(self, checked: CheckedPaths, orders: Sequence[str] = ()) -> DeadCluster:
+        """Compare the replicas that `check` found; raises UsageError."""
         unread: list[InputError] = []
-        checked = CheckPaths(self.run, self.jobs, self.limit).look(paths, together=False)
         nodes = nodes_of(checked, unread)
         if not nodes:
             raise UsageError("no directory of a broker or a controller; name the log directories")
@@ -143,7 +152,16 @@ class CompareDisks:
         if elections is not None and metadata is not None:
             partition.ends = list(elections.ends(metadata, copies, found, orders))
             partition.evidence = evidence_of(metadata, copies, found, elections)
+        elif elections is not None and _is_known(place, nodes):
+            partition.ends = [End.offline(order) for order in orders]
+            partition.evidence = [_STRAY]
         return partition
+
+
+def _is_known(place: Place, nodes: Sequence[ClusterNode]) -> bool:
+    """Whether the newest metadata log of all knows a partition."""
+    newest = max((node for node in nodes if node.image is not None), key=_newest, default=None)
+    return newest is not None and place in by_place(newest.image)
 
 
 def deciding_metadata(nodes: Sequence[ClusterNode]) -> tuple[ClusterNode | None, list[str]]:

@@ -99,6 +99,11 @@ class End:
     lost_acknowledged: Ranges = field(default_factory=list)
     returning: Ranges = field(default_factory=list)
 
+    @classmethod
+    def offline(cls, order: Order) -> End:
+        """That of a partition that nobody leads."""
+        return cls(order, [Elected(NO_LEADER)], [None])
+
     @property
     def is_certain(self) -> bool:
         """Whether there is only one end."""

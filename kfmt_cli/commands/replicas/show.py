@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kfmt_cli.broker.election import NO_LEADER
 from kfmt_cli.broker.start.ranges import Ranges
@@ -27,20 +27,25 @@ def show(run: Run, found: DeadCluster, paths: Sequence[str]) -> ExitCode:
     if run.sink.for_people:
         show_screen(run.sink, found, paths)
         return run.host.exit_code
-    for node in found.nodes:
-        for row in _directory_rows(node, found):
-            run.sink.document(DIRECTORY, row, ())
-    for partition in found.partitions:
-        for copy in partition.copies:
-            run.sink.document(REPLICA, _replica_row(partition, copy, found), ())
-        run.sink.document(REPLICAS, _replicas_row(partition, found), ())
-        for end in partition.ends:
-            run.sink.document(START_ORDER, _order_row(partition, end), ())
+    put_rows(run, found, found.partitions)
     for step in steps_of(found, paths):
         step_row = {"file": step.file, "command": step.command, "price": step.price}
         run.sink.document(NEXT_STEP, step_row, ())
     run.sink.flush()
     return run.host.exit_code
+
+
+def put_rows(run: Run, found: DeadCluster, partitions: Iterable[ComparedPartition]) -> None:
+    """Output the rows of the nodes and of some partitions."""
+    for node in found.nodes:
+        for row in _directory_rows(node, found):
+            run.sink.document(DIRECTORY, row, ())
+    for partition in partitions:
+        for copy in partition.copies:
+            run.sink.document(REPLICA, _replica_row(partition, copy, found), ())
+        run.sink.document(REPLICAS, _replicas_row(partition, found), ())
+        for end in partition.ends:
+            run.sink.document(START_ORDER, _order_row(partition, end), ())
 
 
 def _is_trouble(partition: ComparedPartition) -> bool:

@@ -39,6 +39,8 @@ class PageData:
     """Number of objects dropped, by type."""
     answers: list[str] = field(default_factory=list)
     """The lines of `check` that say whether a broker starts, and what is lost."""
+    cluster: Sequence[str] = ()
+    """The answer of `replicas`, if there are several nodes."""
     steps: Sequence[Step] = ()
     """Its next steps."""
     said: dict[str, None] = field(default_factory=dict)

@@ -240,6 +240,72 @@ def starts(data: PageData) -> Sheet | None:
     return sheet("Broker start by partition", headings, rows)
 
 
+def replicas(data: PageData) -> Sheet | None:
+    """The replicas of each partition for which it matters which broker starts first."""
+    held: dict[Place, dict[int, Object]] = defaultdict(dict)
+    for row in data.of("replica"):
+        held[_place(row)][row["broker_id"]] = row
+    ends: dict[Place, dict[str, Object]] = defaultdict(dict)
+    for row in data.of("start_order"):
+        ends[_place(row)][_order(row)] = row
+    brokers = sorted({broker for of in held.values() for broker in of if broker is not None})
+    orders = dict.fromkeys(order for of in ends.values() for order in of)
+
+    def replica(broker: int) -> Callable[[Any], PageCell]:
+        return lambda row: _replica(held[_place(row)].get(broker))
+
+    def end(order: str) -> Callable[[Any], PageCell]:
+        return lambda row: _end(ends[_place(row)].get(order))
+
+    headings = (
+        text("partition", lambda row: "{}-{}".format(*_place(row))),
+        text("leader", lambda row: "none" if row["leader"] == -1 else row["leader"]),
+        text("ISR", lambda row: ", ".join(map(str, row["isr"]))),
+        text("replicas", member("verdict")),
+        *(Heading(f"broker {broker}", replica(broker)) for broker in brokers),
+        *(Heading(f"order {order}", end(order)) for order in orders),
+    )
+    return sheet("Replicas, and the end of each order of starts", headings, data.of("replicas"))
+
+
+Place = tuple[str, int]
+
+
+def _place(row: Object) -> Place:
+    return row["topic"], row["partition"]
+
+
+def _order(row: Object) -> str:
+    order = row["order"]
+    return order if isinstance(order, str) else ",".join(map(str, order))
+
+
+def _replica(row: Object | None) -> PageCell:
+    """Where a replica ends, now and after its own start."""
+    if row is None:
+        return PageCell(NONE)
+    if row["file"] is None:
+        return PageCell("missing", None, None, "error")
+    end, after = row["log_end_offset"] or 0, row["log_end_offset_after_start"]
+    words = grouped(end)
+    if after != end:
+        words += f" → {'offline' if after is None else grouped(after)}"
+    return PageCell(words, end, None, "error" if row["damaged_offsets"] else "good")
+
+
+def _end(row: Object | None) -> PageCell:
+    """What becomes of a partition."""
+    if row is None:
+        return PageCell(NONE)
+    ends = row["alternatives"] or [row]
+    offsets = dict.fromkeys(end["log_end_offset"] for end in ends)
+    words = " or ".join("offline" if end is None else grouped(end) for end in offsets)
+    lost = size_of_ranges(row["lost_offsets"])
+    if lost:
+        words += f", {count(lost, 'offset')} lost"
+    return PageCell(words, -lost, None, "error" if lost or None in offsets else "good")
+
+
 def _harms(row: Object) -> bool:
     return bool(
         not row["starts"] or row["becomes"] or row["lost_offsets"] or row["unreachable_offsets"]
