@@ -227,7 +227,7 @@ def _batches_of_pack(request: Request, pieces: Sequence[Piece], ids: TopicIds) -
     if block is None:
         return None
     chosen = request.asked.wanted.batches(block, request.limit)
-    owner = chosen.batches["file_number"]
+    owner = chosen.batches.file_number
     columns = request.shown_of(BATCHES)
     shared = _shared_in(pieces, owner, ids)
     return [(record_batch(part_of(batch_rows(chosen)), columns, shared), owner)]

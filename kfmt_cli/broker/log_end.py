@@ -54,7 +54,7 @@ def _last_entry(segment: Segment) -> int:
     """The byte that the last offset index entry points to."""
     index = segment.indexes.get(OFFSET_INDEX)
     try:
-        positions = [] if index is None else read_rows(index).table["log_position"]
+        positions = [] if index is None else read_rows(index).table.log_position
     except InputError:
         return 0
     return int(positions[-1]) if len(positions) else 0

@@ -187,7 +187,7 @@ def _scan(done: Lookup, log: Input) -> None:
     with open_log(log, read_ahead=False) as opened:
         for block in opened.blocks:
             table = _behind(block, done.scan_from)
-            found = np.flatnonzero(table["max_timestamp"] >= done.target)
+            found = np.flatnonzero(table.max_timestamp >= done.target)
             n = int(found[0]) if len(found) else len(table)
             room = MOST_SCANNED - len(done.scanned)
             done.scanned += [_words(table, i) for i in range(min(n, room))]
@@ -218,7 +218,7 @@ def choose(found: list[Segment], offset: int | None, timestamp: int | None) -> S
     assert timestamp is not None
     for segment in logs[:-1]:
         times = segment.indexes.get(TIME_INDEX)
-        entries = read_rows(times).table["timestamp"] if times else np.zeros(0, np.int64)
+        entries = read_rows(times).table.timestamp if times else np.zeros(0, np.int64)
         if len(entries) and int(entries[-1]) >= timestamp:
             return segment
     return logs[-1]

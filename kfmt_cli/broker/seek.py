@@ -47,7 +47,7 @@ def start_for_offset(segment: Segment, offset: int) -> ReadingStart:
     position = found["log_position"]
     first = next(blocks_from(segment.log, position), None)
     sound = first is not None and begins_at(first, position)
-    if first is None or not sound or int(first.batches["base_offset"][0]) > offset:
+    if first is None or not sound or int(first.batches.base_offset[0]) > offset:
         return ReadingStart(
             0, SCAN, f"{index.name} points to byte {position}, where no such batch starts"
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, groupby, islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -242,24 +243,30 @@ class Find:
         self.run.left_out(segment.log.name, findings)
 
 
+class _FoundBatch(NamedTuple):
+    """The columns of a batch that its row shows."""
+
+    position: int
+    size: int
+    base_offset: int
+    has_base_offset: int
+    last_offset: int
+    max_timestamp: int
+    has_timestamp: int
+
+
 def _row(
     block: Block, i: int, via: str, records: Records | None = None, row: int | None = None
 ) -> Cells:
     """The row of a batch, or of a record in it."""
-    batch = {name: int(block.batches[name][i]) for name in _OF_BATCH}
-    base = batch["base_offset"] if batch["has_base_offset"] else None
+    batch = _FoundBatch(*(int(block.batches[name][i]) for name in _FoundBatch._fields))
+    base = batch.base_offset if batch.has_base_offset else None
     offset = position = None
-    timestamp = batch["max_timestamp"] if batch["has_timestamp"] else None
+    timestamp = batch.max_timestamp if batch.has_timestamp else None
     if records is not None and row is not None:
         rows = records.rows
         offset = int(rows.offset[row])
         position = int(rows.position[row]) if rows.has_position[row] else None
         timestamp = int(rows.timestamp[row]) if rows.has_timestamp[row] else None
-    place = batch["position"], batch["size"], base, batch["last_offset"]
+    place = batch.position, batch.size, base, batch.last_offset
     return (*place, offset, position, timestamp, via)
-
-
-_OF_BATCH = (
-    *("position", "size", "base_offset", "has_base_offset", "last_offset"),
-    *("max_timestamp", "has_timestamp"),
-)

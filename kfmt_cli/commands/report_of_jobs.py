@@ -121,7 +121,7 @@ class _JobPage:
                 of.add(sums.values, sums.values.get("segments"))
         for topic, sums in topics.items():
             data.put(STATISTICS, sums.row((topic, None)))
-        if any(row["severity"] == "error" for row in data.of("finding")):
+        if any(row.severity == "error" for row in data.of("finding")):
             data.exit_code = max(data.exit_code, ExitCode.FINDINGS)
         about(data, inputs)
         return data

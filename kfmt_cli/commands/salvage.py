@@ -369,7 +369,7 @@ class Salvage:
         snapshots = [file for file in there.files if file.endswith(PRODUCER_SNAPSHOT.suffix)]
         if not snapshots:
             return
-        begun = read_rows(there.input(snapshots[-1])).table["current_txn_first_offset"]
+        begun = read_rows(there.input(snapshots[-1])).table.current_txn_first_offset
         begun = begun[begun >= 0]
         if len(begun):
             where = "" if name == "." else f"{safe(name)}: "

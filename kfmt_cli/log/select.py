@@ -93,7 +93,7 @@ class Selection:
         caller that decodes the records anyway and then calls `rows`.
         """
         near = _select(block, self._reaches(block.batches))
-        unknown = near.batches["has_base_offset"] == 0
+        unknown = near.batches.has_base_offset == 0
         by_offset = self.first_offset is not None or self.last_offset is not None
         if limit is None or not by_offset or not unknown.any():
             return near

@@ -109,10 +109,10 @@ def _is_batch(source: Source, position: int, size: int, offset: int) -> bool:
         return False
     starts, ends = np.array([0]), np.array([length])
     batch = read_batches(data, position, 0, starts, ends, False)
-    if not batch["crc_valid"][0]:
+    if not batch.crc_valid[0]:
         return False
-    base = int(batch["base_offset"][0])
-    if batch["has_base_offset"][0] and base > offset:
+    base = int(batch.base_offset[0])
+    if batch.has_base_offset[0] and base > offset:
         return False
     at = position + length
     for _ in range(FOLLOWING):

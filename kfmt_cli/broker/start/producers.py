@@ -203,8 +203,8 @@ def _transactions(file: Input) -> dict[int, int] | None:
     if contents.findings:
         return None
     table = contents.table
-    firsts = table["current_txn_first_offset"].tolist()
-    pairs = zip(table["producer_id"].tolist(), firsts, strict=True)
+    firsts = table.current_txn_first_offset.tolist()
+    pairs = zip(table.producer_id.tolist(), firsts, strict=True)
     return {producer: first for producer, first in pairs if first >= 0}
 
 

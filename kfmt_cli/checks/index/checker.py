@@ -11,7 +11,6 @@ from kfmt_cli.checks.index.order import order_findings, padding_finding
 from kfmt_cli.checks.index.rules import IndexRules
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.disk.kinds import INDEXES
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, read_rows
 from kfmt_cli.disk.kinds.kind import Contents, Input, Kind
@@ -21,6 +20,7 @@ from kfmt_cli.findings import indexes as codes
 from kfmt_cli.findings.consequences import beside_damage, beside_missing_index
 from kfmt_cli.findings.finding import MOST_FINDINGS, Code, Finding, Findings
 from kfmt_cli.log.block import Block
+from kfmt_cli.rows.log_tables import EntryTable
 from kfmt_cli.rows.result import Result, ResultType
 
 INDEX_RESULT = ResultType(
@@ -87,7 +87,7 @@ class IndexChecker:
         """Read the indexes of a segment, before its log; raises InputError."""
         rows = {kind: read_rows(file) for kind, file in segment.indexes.items()}
 
-        def table(kind: Kind) -> Table | None:
+        def table(kind: Kind) -> EntryTable | None:
             return rows[kind].table if kind in rows else None
 
         offsets, times = table(OFFSET_INDEX), table(TIME_INDEX)

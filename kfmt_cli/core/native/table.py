@@ -38,6 +38,16 @@ class Table:
             {name: i for i, name in enumerate(names)}, np.zeros((len(names), rows), np.int64)
         )
 
+    @classmethod
+    def zeros(cls: type[T], rows: int) -> T:
+        """A table of zeros with the columns that its kind says."""
+        return cls.empty(columns_of(cls), rows)
+
+    def typed(self, kind: type[T]) -> T:
+        """The same table, where its kind is known."""
+        assert isinstance(self, kind)
+        return self
+
     def __len__(self) -> int:
         return self.data.shape[1]
 
@@ -55,10 +65,6 @@ class Table:
     def copy(self: T) -> T:
         """A table with the same values."""
         return type(self)(self.names, self.data.copy())
-
-    def put(self, name: str, rows: IntArray, values: Values) -> None:
-        """Set a column in some of the rows."""
-        self.data[self.names[name], rows] = values
 
     def adding(self: T, names: Sequence[str]) -> T:
         """A copy with further columns of zeros."""

@@ -10,8 +10,15 @@ from kfmt_cli.core.codecs.decompress import CompressionError, Limit, decompress
 from kfmt_cli.core.layout.tree import Node, tree
 from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.core.times import time_text
-from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, MAX_SEQUENCE, RECORD, RECORD_BATCH
-from kfmt_cli.formats.header_numbers import COMPRESSION
+from kfmt_cli.formats.batch import (
+    CODECS,
+    COMPRESSION,
+    CONTROL,
+    MAX_SEQUENCE,
+    RECORD,
+    RECORD_BATCH,
+    TIMESTAMP_TYPE,
+)
 from kfmt_cli.formats.legacy import MESSAGES
 from kfmt_cli.log.anatomy.part import AnatomyPart
 from kfmt_cli.log.anatomy.payloads import bytes_of, open_payload
@@ -46,9 +53,8 @@ def loose_part(data: bytes, position: int) -> AnatomyPart:
     title = f"byte {position} is not inside any batch; decoded as if a batch started there"
     numbers = {child.name: child.value for child in header.children if isinstance(child.value, int)}
     if magic == 2 and header.is_whole and not COMPRESSION.of(numbers["attributes"]):
-        records = _Inside(
-            numbers, bool(ATTRIBUTES["control"].of(numbers["attributes"])), None
-        ).records
+        is_control = bool(CONTROL.of(numbers["attributes"]))
+        records = _Inside(numbers, is_control, None).records
         return AnatomyPart(title, data, position, _in_turn(header, records(data, header.end)))
     nodes = [header]
     if header.end < len(data):
@@ -62,7 +68,7 @@ def _title(block: Block, i: int, data: bytes) -> str:
     offsets = f"offset {last}" if base == last else f"offsets {base}–{last}"
     if not batches.has_base_offset[i]:
         offsets = f"offsets up to {last}"
-    place = f"batch {batches['number'][i]} at byte {batches['position'][i]}"
+    place = f"batch {batches.number[i]} at byte {batches.position[i]}"
     return f"{place}, {len(data)} bytes, {offsets}"
 
 
@@ -214,7 +220,7 @@ class _Inside:
             open_payload(named["key"], named["value"], data, self.control, self.decoder)
 
     def _timestamp(self, delta: int) -> str:
-        if ATTRIBUTES["timestamp_type"].of(self.header["attributes"]):
+        if TIMESTAMP_TYPE.of(self.header["attributes"]):
             return time_text(self.header["max_timestamp"])
         return time_text(self.header["base_timestamp"] + delta)
 

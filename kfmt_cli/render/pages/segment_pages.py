@@ -37,7 +37,7 @@ def offset_index(facts: PageFacts) -> Iterator[Part]:
         file, table = found
         yield f"{file.name.rpartition('/')[2]} of {facts.words}, {len(table)} entries:"
         lines = ["offset   byte in the log"]
-        pairs = zip(table["offset"].tolist(), table["log_position"].tolist(), strict=True)
+        pairs = zip(table.offset.tolist(), table.log_position.tolist(), strict=True)
         lines += [f"{offset:>6}   {position:>8}" for offset, position in islice(pairs, _ROWS)]
         yield lines
     yield (
@@ -62,7 +62,7 @@ def time_index(facts: PageFacts) -> Iterator[Part]:
         file, table = found
         yield f"{file.name.rpartition('/')[2]} of {facts.words}, {len(table)} entries:"
         yield [
-            f"{time_text(int(table['timestamp'][i]))}   offset {table['offset'][i]}"
+            f"{time_text(int(table.timestamp[i]))}   offset {table.offset[i]}"
             for i in range(min(_ROWS, len(table)))
         ]
     yield (

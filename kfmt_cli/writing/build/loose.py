@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.formats.batch import CONTROL, TRANSACTIONAL
 from kfmt_cli.log.records import Records
-from kfmt_cli.writing.batches import BIT
 from kfmt_cli.writing.build.drafts import APPEND_TIME, Begun, cut, draft
 from kfmt_cli.writing.build.jsonl import Record, wrong
 from kfmt_cli.writing.build.open_partition import OpenPartition, check_offsets
@@ -81,7 +81,7 @@ def plan_loose(
     drafts.producer_id = producers[firsts]
     drafts.producer_epoch = epochs[firsts]
     marked = control[firsts] | (transactional[firsts] & (producers[firsts] >= 0))
-    drafts.attributes |= marked * BIT["transactional"] | control[firsts] * BIT["control"]
+    drafts.attributes |= marked * TRANSACTIONAL.mask | control[firsts] * CONTROL.mask
     counts = records.counts
     drafts.base_sequence = partition.count_each(producers[firsts], control[firsts] == 1, counts)
     drafts.number = rows["line"][firsts]
