@@ -139,6 +139,16 @@ class Input:
     """Whether it may be a symbolic link."""
 
     @property
+    def base(self) -> int:
+        """The base offset; 0 for a file without one."""
+        return self.base_offset or 0
+
+    def contents(self) -> Contents:
+        """The contents of a file whose kind has a reader; raises InputError."""
+        assert self.kind.read is not None
+        return self.kind.read(self)
+
+    @property
     def named_by_kafka(self) -> bool:
         """Whether the name is one that brokers give logs and snapshots."""
         of_snapshot = self.kind.holds_batches and self.kind.suffix == ""
