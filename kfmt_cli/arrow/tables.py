@@ -19,7 +19,6 @@ from kfmt_cli.arrow.topic_ids import TopicIds
 from kfmt_cli.checks.log.packs import read_pack
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.disk.kinds.fixed import read_rows
 from kfmt_cli.disk.tree import classify, printable
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings import damage as codes
@@ -309,7 +308,7 @@ def _index_entries(request: Request, piece: Piece) -> Batches:
     if reader.is_troubled(piece):
         return
     try:
-        contents = read_rows(classify(piece.path, piece.path))
+        contents = classify(piece.path, piece.path).contents()
     except InputError as error:
         reader.found(Finding(piece.path, codes.FILE_VANISHED, None, str(error)))
         return

@@ -18,7 +18,8 @@ from kfmt_cli.broker.start.consumer import base_offset_of
 from kfmt_cli.broker.start.stored import LogBytes, StoredBatch, batches
 from kfmt_cli.broker.start.walk import Walk
 from kfmt_cli.broker.version import KafkaVersion
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, read_rows
+from kfmt_cli.core.layout.fields import Fields
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.errors import InputError
@@ -59,7 +60,7 @@ class IndexSearch:
     steps: list[SearchStep] = field(default_factory=list)
     entry: int | None = None
     """The greatest entry at or below the target, or None."""
-    found: dict[str, int] = field(default_factory=dict)
+    found: Fields = field(default_factory=Fields)
     """The values that a broker continues with, by column."""
 
 
@@ -73,9 +74,9 @@ class Lookup:
     searches: list[IndexSearch] = field(default_factory=list)
     scan_from: int = 0
     n_scanned: int = 0
-    scanned: list[dict[str, int]] = field(default_factory=list)
+    scanned: list[Fields] = field(default_factory=list)
     """(position, base offset, last offset, max timestamp) of the batches skipped."""
-    batch: dict[str, int] | None = None
+    batch: Fields | None = None
     """The same for the batch found, or None."""
     error: str | None = None
     """Why the broker answers with an error."""
@@ -120,13 +121,14 @@ def search(file: Input | None, kind: Kind, column: str, target: int) -> IndexSea
     """A broker's binary search in an index; a missing index counts as empty."""
     if file is None:
         return IndexSearch(None, column, target, 0)
-    table = read_rows(file).table
+    table = file.contents().table
     found = IndexSearch(file.name, column, target, len(table))
     warm = WARM_BYTES // ENTRY_SIZE[kind]
     found.entry = greatest(table[column], target, warm, found.steps.append)
     if found.entry is not None:
         entry = found.entry
-        found.found = {n: int(table[n][entry]) for n in table.names if n != "relative_offset"}
+        names = (name for name in table.names if name != "relative_offset")
+        found.found = Fields({name: int(table[name][entry]) for name in names})
     return found
 
 
@@ -134,14 +136,13 @@ def look_up(
     segment: Segment, offset: int | None, timestamp: int | None, version: KafkaVersion
 ) -> Lookup:
     """Look up an offset or a timestamp in one segment as a version does; raises InputError."""
-    log = segment.log
-    assert log is not None
+    log = segment.own_log
     if timestamp is not None:
         done = Lookup(log.name, "timestamp", timestamp)
         times = _search(segment, TIME_INDEX, "timestamp", timestamp)
         done.searches.append(times)
         # Without an entry, the search begins at the base offset.
-        start = times.found.get("offset", log.base_offset or 0)
+        start = times.found.get("offset", log.base)
     else:
         assert offset is not None
         done = Lookup(log.name, "offset", offset)
@@ -178,8 +179,8 @@ def _find(done: Lookup, log: Input, version: KafkaVersion) -> None:
         stored.close()
 
 
-def _of_stored(batch: StoredBatch) -> dict[str, int]:
-    return {name: getattr(batch, name) for name in _TOLD}
+def _of_stored(batch: StoredBatch) -> Fields:
+    return Fields({name: getattr(batch, name) for name in _TOLD})
 
 
 def _scan(done: Lookup, log: Input) -> None:
@@ -202,8 +203,8 @@ def _behind(block: Block, position: int) -> BatchTable:
     return batches.select(batches.position >= position)
 
 
-def _words(batches: BatchTable, i: int) -> dict[str, int]:
-    return {name: int(batches[name][i]) for name in _TOLD}
+def _words(batches: BatchTable, i: int) -> Fields:
+    return Fields({name: int(batches[name][i]) for name in _TOLD})
 
 
 def choose(found: list[Segment], offset: int | None, timestamp: int | None) -> Segment:
@@ -211,14 +212,14 @@ def choose(found: list[Segment], offset: int | None, timestamp: int | None) -> S
     logs = [segment for segment in found if segment.log is not None]
     if not logs:
         raise InputError("no log to search")
-    logs.sort(key=lambda log: (log.log.base_offset or 0) if log.log else 0)
+    logs.sort(key=lambda log: log.log.base if log.log else 0)
     if offset is not None:
-        below = [log for log in logs if log.log and (log.log.base_offset or 0) <= offset]
+        below = [log for log in logs if log.log and log.log.base <= offset]
         return below[-1] if below else logs[0]
     assert timestamp is not None
     for segment in logs[:-1]:
         times = segment.indexes.get(TIME_INDEX)
-        entries = read_rows(times).table.timestamp if times else np.zeros(0, np.int64)
+        entries = times.contents().table.timestamp if times else np.zeros(0, np.int64)
         if len(entries) and int(entries[-1]) >= timestamp:
             return segment
     return logs[-1]

@@ -153,7 +153,7 @@ class Session:
             logs = listing(str(Path(node.path).parent)).logs
         except InputError:
             return None
-        found = [log for log in logs if (log.base_offset or 0) > node.file.base_offset]
+        found = [log for log in logs if log.base > node.file.base_offset]
         known = None if not found else self.file_named(found[0].name)
         if not found or above is None or known is not None:
             return known

@@ -74,7 +74,7 @@ class Compaction:
         segments = []
         for i, file in enumerate(partition.logs):
             facts = facts_of(file, partition.logs[i + 1 :], end, active, directory)
-            base = file.base_offset or 0
+            base = file.base
             segments.append(
                 CleanerSegment(base, facts.size, facts.largest, history.firsts.get(base))
             )
@@ -140,7 +140,7 @@ class Compaction:
             if len(batches):
                 found.records += int(batches.records_count.clip(0).sum())
                 first = int(batches.max_timestamp[0])
-                found.firsts.setdefault(file.base_offset or 0, first)
+                found.firsts.setdefault(file.base, first)
             for transaction in following.take(block):
                 if transaction.aborted is not None:
                     found.aborted.append((*transaction.aborted, transaction.producer_id))

@@ -162,7 +162,7 @@ class ShowState:
                 break
             replay.begin()
         for log, following in zip_longest(partition.logs, partition.logs[1:]):
-            if following is None or (following.base_offset or 0) > start:
+            if following is None or following.base > start:
                 self._take(replay, log, at_offset, start, findings if tell else None)
         state = replay.state()
         if tell:

@@ -191,10 +191,10 @@ def _cell(value: object) -> str | int | None:
 
 def _goes_on(partition: Partition) -> bool:
     """Whether the directory has logs after the last one given."""
-    last = max(log.base_offset or 0 for log in partition.logs)
+    last = max(log.base for log in partition.logs)
     names = listing(str(partition.folder)).files
     logs = (classify(name, name) for name in names if name.endswith(LOG.suffix))
-    return any((log.base_offset or 0) > last for log in logs)
+    return any(log.base > last for log in logs)
 
 
 def _is_hanging(

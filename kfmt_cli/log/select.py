@@ -67,7 +67,7 @@ class Selection:
             log
             for log, later in zip_longest(logs, logs[1:])
             if not self._is_after(log, later)
-            and (self.last_offset is None or (log.base_offset or 0) <= self.last_offset)
+            and (self.last_offset is None or log.base <= self.last_offset)
         ]
 
     def _is_after(self, log: Input, later: Input | None) -> bool:
@@ -75,7 +75,7 @@ class Selection:
         unless one of them is a copy."""
         if self.first_offset is None or later is None or later.base_offset is None:
             return False
-        return (log.base_offset or 0) < later.base_offset <= self.first_offset
+        return log.base < later.base_offset <= self.first_offset
 
     @property
     def _has_times(self) -> bool:

@@ -71,7 +71,7 @@ def _search(source: Source, piece: Piece, nominal: int) -> int:
 def _boundary(source: Source, piece: Piece, nominal: int, entries: IntArray) -> int:
     for row in range(int(np.searchsorted(entries[1], nominal)), entries.shape[1]):
         position = int(entries[1, row])
-        offset = int(entries[0, row]) + (piece.base_offset or 0)
+        offset = int(entries[0, row]) + piece.base
         if position < piece.size and _is_batch(source, position, piece.size, offset):
             return position
     return piece.size

@@ -81,9 +81,8 @@ def sizes_of_indexes(segments: Sequence[Segment], logs: Pack, interval: int) -> 
 
 def _is_plain(segment: Segment) -> bool:
     """Whether a segment has an offset index, a time index and no other, and a base offset."""
-    assert segment.log is not None
     both = len(segment.indexes) == 2 and OFFSET_INDEX in segment.indexes
-    return both and TIME_INDEX in segment.indexes and segment.log.base_offset is not None
+    return both and TIME_INDEX in segment.indexes and segment.own_log.base_offset is not None
 
 
 def _sizes(found: dict[Kind, _PackEntries], i: int) -> Sizes:
@@ -123,7 +122,7 @@ class _PackFacts:
 
     def __init__(self, pack: Pack, segments: Sequence[Segment]) -> None:
         self._pack = pack
-        self.bases = np.array([segment.any_file.base_offset or 0 for segment in segments], np.int64)
+        self.bases = np.array([segment.any_file.base for segment in segments], np.int64)
         """The base offset of each segment."""
         batches, owner = pack.batches, pack.owner
         self._batches, self._owner = batches, owner

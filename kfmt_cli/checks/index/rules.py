@@ -141,7 +141,7 @@ class IndexRules(Check):
             yield Finding(self.file.name, code, position, words, found=len(rows))
 
     def _entries(self, holder: Holder, log_size: int) -> IndexEntries:
-        facts, base = self.facts, self.file.base_offset or 0
+        facts, base = self.facts, self.file.base
         return IndexEntries(
             *(self.rows.table, facts.at, holder, facts.markers),
             *(log_size, base, facts.last_offset, self.damaged),
@@ -217,5 +217,5 @@ class IndexRules(Check):
         entries = self._entries(Holder.zeros(0), 0)
         yield from self._broken(entries, np.zeros(len(self.rows.table), np.bool_))
         yield from missing_aborts(self.file, self.rows.table, self.facts)
-        base = self.file.base_offset or 0
+        base = self.file.base
         yield from misleading_aborts(self.file, self.rows.table, self.facts, base)

@@ -85,7 +85,7 @@ class FixedReader:
         for field in self.layout.fields:
             table[field.name] = stored[field.name]
         if "offset" in table.names:
-            table.offset = table.relative_offset + (file.base_offset or 0)
+            table.offset = table.relative_offset + file.base
         odd = (size - at) % width
         if odd:
             words = f"the last {odd} bytes are a partial entry ({width} bytes each)"
@@ -201,9 +201,3 @@ PRODUCER_SNAPSHOT = _kind(
         front_layout=snapshot.PRODUCER_SNAPSHOT,
     ),
 )
-
-
-def read_rows(file: Input) -> Contents:
-    """All rows of an index or a producer snapshot; raises InputError."""
-    assert file.kind.read is not None
-    return file.kind.read(file)

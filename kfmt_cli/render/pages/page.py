@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from kfmt_cli.core.lazy import load
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, read_rows
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.targets import target_of
 from kfmt_cli.disk.tree import Folder
@@ -85,7 +85,7 @@ class PageFacts:
         """The first index of this kind that has entries."""
         for segment in self.folder.segments:
             file = segment.indexes.get(kind)
-            if file is not None and len(table := read_rows(file).table):
+            if file is not None and len(table := file.contents().table):
                 return file, table
         return None
 

@@ -76,7 +76,7 @@ def time_index(facts: PageFacts) -> Iterator[Part]:
 def _target(facts: PageFacts) -> int:
     """An offset in the middle of the first segment's index."""
     found = facts.offset_index
-    return int(found[1]["offset"][len(found[1]) // 2]) + 3 if found is not None else 0
+    return int(found[1].offset[len(found[1]) // 2]) + 3 if found is not None else 0
 
 
 def _steps(facts: PageFacts, offset: int) -> list[str]:
@@ -97,8 +97,8 @@ def _steps(facts: PageFacts, offset: int) -> list[str]:
     lines.append(f"3  scan       from byte {done.scan_from}, {passed}")
     if done.batch is not None:
         lines.append(
-            f"4  found      byte {done.batch['position']}, offsets {done.batch['base_offset']}–"
-            f"{done.batch['last_offset']}"
+            f"4  found      byte {done.batch.position}, offsets {done.batch.base_offset}–"
+            f"{done.batch.last_offset}"
         )
     return lines
 

@@ -150,7 +150,6 @@ class BatchRows(TableRows):
         outer = record_table.outer_template(batches.names, self.theme, literals, screen)
         builder = TemplateBuilder(inner.table.names, HEADER_NAMES, literals)
         write_line(builder, self.columns, self.theme, cut=screen is not None)
-        assert rows.ends is not None
         yield from write_nested(
             (outer, batches),
             (builder.build(), inner.table),
