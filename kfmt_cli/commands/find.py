@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, groupby, islice
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -236,23 +235,11 @@ class Find:
         self.run.left_out(segment.own_log.name, findings)
 
 
-class _FoundBatch(NamedTuple):
-    """The columns of a batch that its row shows."""
-
-    position: int
-    size: int
-    base_offset: int
-    has_base_offset: int
-    last_offset: int
-    max_timestamp: int
-    has_timestamp: int
-
-
 def _row(
     block: Block, i: int, via: str, records: Records | None = None, row: int | None = None
 ) -> Cells:
     """The row of a batch, or of a record in it."""
-    batch = _FoundBatch(*(int(block.batches[name][i]) for name in _FoundBatch._fields))
+    batch = block.batches.row(i)
     base = batch.base_offset if batch.has_base_offset else None
     offset = position = None
     timestamp = batch.max_timestamp if batch.has_timestamp else None

@@ -17,7 +17,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.layout.place import DecodeError, Origin
 from kfmt_cli.core.native import kernel, scan
-from kfmt_cli.core.native.table import Table, TableColumn, columns_of
+from kfmt_cli.core.native.table import Table, TableColumn
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import COMPRESSION
@@ -26,7 +26,7 @@ from kfmt_cli.log.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.log.block import CHECKED_FROM, NO_TIMESTAMP_TYPE, Block, about_batch, batch_finding
 from kfmt_cli.log.decompress import decompress_batch
 from kfmt_cli.log.records import Records
-from kfmt_cli.rows.log_tables import RECORD_COLUMNS, BatchTable, RecordTable
+from kfmt_cli.rows.log_tables import BatchTable, RecordTable
 
 OK = kernel.STATUSES["OK"]
 _END, _MORE = (scan.WALKS[name] for name in ("END", "MORE"))
@@ -49,9 +49,6 @@ class MessageTable(Table):
     key_size = TableColumn()
     value = TableColumn()
     value_size = TableColumn()
-
-
-MESSAGE_COLUMNS = columns_of(MessageTable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +101,9 @@ def _decode(data: bytes, starts: IntArray, ends: IntArray) -> tuple[MessageTable
         if not len(chosen):
             continue
         columns = layout.columns(data, starts[chosen], ends[chosen], len(chosen))
-        table = MessageTable.empty(MESSAGE_COLUMNS, columns.rows.shape[1])
-        for name in MESSAGE_COLUMNS:
-            if name in columns.names:
-                table[name] = columns[name]
+        table = MessageTable.zeros(columns.rows.shape[1])
+        for name in table.names.keys() & columns.names:
+            table[name] = columns[name]
         good = columns.regions[3] == OK
         table.batch = chosen[good]
         table.has_timestamp = int(magic == 1)
@@ -116,7 +112,7 @@ def _decode(data: bytes, starts: IntArray, ends: IntArray) -> tuple[MessageTable
             Failure(int(i), int(starts[i]), int(ends[i]), magic) for i in chosen[~good].tolist()
         ]
     if not tables:
-        return MessageTable.empty(MESSAGE_COLUMNS, 0), failures
+        return MessageTable.zeros(0), failures
     merged = MessageTable(tables[0].names, np.concatenate([table.data for table in tables], axis=1))
     if len(tables) > 1:
         merged = merged.select(np.argsort(merged.batch, kind="stable"))
@@ -125,7 +121,7 @@ def _decode(data: bytes, starts: IntArray, ends: IntArray) -> tuple[MessageTable
 
 def _rows(messages: MessageTable, batches: BatchTable, shift: int) -> RecordTable:
     """Messages as records; their bytes are `shift` further on in the data."""
-    rows = RecordTable.empty(RECORD_COLUMNS, len(messages))
+    rows = RecordTable.zeros(len(messages))
     for name in ("offset", "timestamp", "has_timestamp", "key_size", "value_size"):
         rows[name] = messages[name]
     for name in ("at", "key", "value"):

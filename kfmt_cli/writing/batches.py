@@ -58,7 +58,7 @@ class Written:
 def write_batches(drafts: DraftTable, records: Records) -> Written:
     """Encode batches of magic 2.
 
-    drafts: `DRAFT_COLUMNS`, one row per batch. records: `ends[i]` is the exclusive end of batch i's
+    drafts: one row per batch. records: `ends[i]` is the exclusive end of batch i's
     rows; this function sets their deltas.
     """
     counts = records.counts
@@ -106,7 +106,7 @@ def encode_records(
 def seal(draft: DraftTable, body: bytearray, n_records: int) -> Written:
     """Make one batch of magic 2 from its encoded records.
 
-    draft: `DRAFT_COLUMNS`, one row. body: room for the header, then the records; it becomes the
+    draft: one row. body: room for the header, then the records; it becomes the
     batch, so that a large one is not in memory twice.
     """
     codec = int(draft.attributes[0]) & CODEC_MASK

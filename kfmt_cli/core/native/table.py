@@ -7,6 +7,7 @@ from typing import TypeVar, overload
 
 import numpy as np
 
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.layout.layout import IntArray
 
 BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
@@ -57,6 +58,10 @@ class Table:
 
     def __setitem__(self, name: str, values: Values) -> None:
         self.data[self.names[name]] = values
+
+    def row(self, i: int) -> Fields:
+        """The numbers of a row."""
+        return Fields(zip(self.names, self.data[:, i].tolist(), strict=True))
 
     def select(self: T, rows: IntArray | slice | BoolArray) -> T:
         """The table with these rows only."""

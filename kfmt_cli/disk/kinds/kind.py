@@ -94,13 +94,7 @@ class LazyKind(Kind):
     reader: str
 
     def __init__(self, name: str, level: Level, file: str, reader: str) -> None:
-        for attribute, value in (
-            ("name", name),
-            ("level", level),
-            ("names", frozenset({file})),
-            ("reader", reader),
-        ):
-            object.__setattr__(self, attribute, value)
+        vars(self).update(name=name, level=level, names=frozenset({file}), reader=reader)
 
     @property
     def read(self) -> Callable[[Input], Contents]:

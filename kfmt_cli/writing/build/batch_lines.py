@@ -22,7 +22,7 @@ from kfmt_cli.writing.build.loose import Plan
 from kfmt_cli.writing.build.open_partition import OpenPartition, check_base_offset, check_offsets
 from kfmt_cli.writing.build.options import Options
 from kfmt_cli.writing.build.parse import field_of, integers, records_of
-from kfmt_cli.writing.draft_tables import PLAN_COLUMNS, PlanTable
+from kfmt_cli.writing.draft_tables import PlanTable
 
 
 def plan_batches(
@@ -151,7 +151,7 @@ def _headers(
     lines: Sequence[Batch], bases: IntArray, records: Records, counts: IntArray, options: Options
 ) -> PlanTable:
     """The headers from the lines; missing fields follow from the records."""
-    drafts = PlanTable.empty(PLAN_COLUMNS, len(lines))
+    drafts = PlanTable.zeros(len(lines))
     rows = records.rows
     filled = np.flatnonzero(counts)
     firsts = (records.ends - counts)[filled]

@@ -15,7 +15,7 @@ from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.formats.batch import COMPRESSION, TIMESTAMP_TYPE
 from kfmt_cli.log.block import NO_TIMESTAMP
 from kfmt_cli.rows.log_tables import RecordTable
-from kfmt_cli.writing.draft_tables import DRAFT_COLUMNS, DraftTable
+from kfmt_cli.writing.draft_tables import DraftTable
 
 RECORD_OVERHEAD = 21  # most bytes of a record, not counting its key and value
 MAX_DELTA = (1 << 31) - 1
@@ -116,7 +116,7 @@ def record_sizes(rows: RecordTable) -> IntArray:
 
 def draft(rows: RecordTable, firsts: IntArray, codecs: IntArray | int) -> DraftTable:
     """The headers of batches that begin at these rows, without a producer."""
-    drafts = DraftTable.empty(DRAFT_COLUMNS, len(firsts))
+    drafts = DraftTable.zeros(len(firsts))
     if not len(firsts):
         return drafts
     lasts = np.append(firsts[1:], len(rows)) - 1

@@ -32,7 +32,7 @@ class Open:
     """The last batch, still open."""
 
     draft: PlanTable
-    """`PLAN_COLUMNS`, one row."""
+    """One row."""
     body: bytearray
     size: int = 0
     """Bytes as `drafts.cut` counts them."""
@@ -59,7 +59,7 @@ class Growing:
         self.other_counts = 0
 
     def add(self, drafts: PlanTable, records: Records) -> None:
-        """Add batches; the last one stays open. drafts: `PLAN_COLUMNS`; raises LineError."""
+        """Add batches; the last one stays open. Raises LineError."""
         self.close()
         _check_magic(drafts, records)
         last = len(drafts) - 1

@@ -19,7 +19,7 @@ from kfmt_cli.writing.build.jsonl import Record, wrong
 from kfmt_cli.writing.build.open_partition import OpenPartition, check_offsets
 from kfmt_cli.writing.build.options import Options
 from kfmt_cli.writing.build.parse import integers, records_of
-from kfmt_cli.writing.draft_tables import PLAN_COLUMNS, PlanTable
+from kfmt_cli.writing.draft_tables import PlanTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def plan_loose(
         partition.count(int(producers[0]), n)
     records.rows = rows.select(slice(n, None)) if n else rows
     records.ends = np.append(firsts[1:], len(rows))[: len(firsts)] - n
-    drafts = PlanTable.empty(PLAN_COLUMNS, len(firsts))
+    drafts = PlanTable.zeros(len(firsts))
     made = draft(records.rows, firsts - n, np.where(control[firsts] == 1, 0, options.codec or 0))
     drafts.data[: len(made.data)] = made.data
     drafts.magic = 2 if options.magic is None else options.magic

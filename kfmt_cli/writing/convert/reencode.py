@@ -8,7 +8,6 @@ damaged batch.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -47,27 +46,13 @@ class Reencoded:
         return int(self.written.last_offset[0])
 
 
-class _DamagedBatch(NamedTuple):
-    """The columns of a damaged batch that its records need."""
-
-    position: int
-    size: int
-    control: int
-    compression: int
-    is_v2: int
-    transactional: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-
-
 def reencoded(run: Block, i: int, limit: Limit, findings: list[Finding]) -> Reencoded | None:
     """Re-encode the readable records of batch i of a run; None if there are none.
 
     findings: the run's findings. Control batches are never split: half a marker is meaningless.
     """
     part = part_of(run, i, i + 1)
-    header = _DamagedBatch(*(int(part.batches[name][0]) for name in _DamagedBatch._fields))
+    header = part.batches.row(0)
     if header.control:
         return None
     records = read_records(part, limit)
