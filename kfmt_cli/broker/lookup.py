@@ -32,6 +32,7 @@ ENTRY_SIZE = {
     OFFSET_INDEX: OFFSET_INDEX_ENTRY.dtype.itemsize,
     TIME_INDEX: TIME_INDEX_ENTRY.dtype.itemsize,
 }
+OFFSET, TIMESTAMP = "offset", "timestamp"
 WARM_BYTES = 8192  # the end of an index, which stays in the page cache and is searched first
 MOST_SCANNED = 8  # scanned batches that are listed one by one
 _TOLD = ("position", "base_offset", "last_offset", "max_timestamp")  # of each batch
@@ -132,28 +133,22 @@ def search(file: Input | None, kind: Kind, column: str, target: int) -> IndexSea
     return found
 
 
-def look_up(
-    segment: Segment, offset: int | None, timestamp: int | None, version: KafkaVersion
-) -> Lookup:
-    """Look up an offset or a timestamp in one segment as a version does; raises InputError."""
-    log = segment.own_log
-    if timestamp is not None:
-        done = Lookup(log.name, "timestamp", timestamp)
-        times = _search(segment, TIME_INDEX, "timestamp", timestamp)
+def look_up(segment: Segment, column: str, target: int, version: KafkaVersion) -> Lookup:
+    """Look up an `OFFSET` or a `TIMESTAMP` in one segment as a version does; raises InputError."""
+    log, start = segment.own_log, target
+    done = Lookup(log.name, column, target)
+    if column == TIMESTAMP:
+        times = _search(segment, TIME_INDEX, TIMESTAMP, target)
         done.searches.append(times)
         # Without an entry, the search begins at the base offset.
-        start = times.found.get("offset", log.base)
-    else:
-        assert offset is not None
-        done = Lookup(log.name, "offset", offset)
-        start = offset
-    offsets = _search(segment, OFFSET_INDEX, "offset", start)
+        start = times.found.get(OFFSET, log.base)
+    offsets = _search(segment, OFFSET_INDEX, OFFSET, start)
     done.searches.append(offsets)
     done.scan_from = offsets.found.get("log_position", 0)
-    if timestamp is None:
-        _find(done, log, version)
-    else:
+    if column == TIMESTAMP:
         _scan(done, log)
+    else:
+        _find(done, log, version)
     return done
 
 
@@ -207,19 +202,18 @@ def _words(batches: BatchTable, i: int) -> Fields:
     return Fields({name: int(batches[name][i]) for name in _TOLD})
 
 
-def choose(found: list[Segment], offset: int | None, timestamp: int | None) -> Segment:
+def choose(found: list[Segment], column: str, target: int) -> Segment:
     """The segment that a broker searches: by base offset, or the first that is new enough."""
     logs = [segment for segment in found if segment.log is not None]
     if not logs:
         raise InputError("no log to search")
-    logs.sort(key=lambda log: log.log.base if log.log else 0)
-    if offset is not None:
-        below = [log for log in logs if log.log and log.log.base <= offset]
+    logs.sort(key=lambda segment: segment.own_log.base)
+    if column == OFFSET:
+        below = [segment for segment in logs if segment.own_log.base <= target]
         return below[-1] if below else logs[0]
-    assert timestamp is not None
     for segment in logs[:-1]:
         times = segment.indexes.get(TIME_INDEX)
         entries = times.contents().table.timestamp if times else np.zeros(0, np.int64)
-        if len(entries) and int(entries[-1]) >= timestamp:
+        if len(entries) and int(entries[-1]) >= target:
             return segment
     return logs[-1]

@@ -11,7 +11,7 @@ from kfmt_cli.broker.defaults import (
     SEGMENT_BYTES,
     SEGMENT_INDEX_BYTES,
 )
-from kfmt_cli.broker.lookup import choose, look_up
+from kfmt_cli.broker.lookup import OFFSET, choose, look_up
 from kfmt_cli.broker.offset_map import ENTRY, LOAD
 from kfmt_cli.broker.version import NEWEST
 from kfmt_cli.core.times import time_text
@@ -81,10 +81,8 @@ def _target(facts: PageFacts) -> int:
 
 def _steps(facts: PageFacts, offset: int) -> list[str]:
     """The comparisons of the binary search, and the start and end of the scan."""
-    segment = choose(
-        [segment for segment in facts.folder.segments if segment.log is not None], offset, None
-    )
-    done = look_up(segment, offset, None, NEWEST)
+    segment = choose(facts.folder.segments, OFFSET, offset)
+    done = look_up(segment, OFFSET, offset, NEWEST)
     lines = [f"1  segment    {done.log.rpartition('/')[2]}: the last whose name is not above"]
     for search in done.searches:
         lines.append(f"2  {search.entries} entries")
