@@ -46,6 +46,12 @@ LIST_THEIR_OWN = (
     *("core/native/compiled.py", "spark/remote_session.py"),
     "core/stores.py",
 )
+# Rooms whose modules keep nothing that changes: objects do.
+STATELESS = {"core", "disk"}
+CONTAINERS = {"dict", "list", "set", "Counter", "defaultdict", "deque", "OrderedDict"}
+CHANGES = {"add", "append", "clear", "discard", "extend", "insert", "pop", "remove", "setdefault"}
+CHANGES |= {"update"}
+MOST_SUBSCRIPTS = 400  # of a string, in the package
 LONGEST_FILE = 500  # lines
 LONGEST_FUNCTION = 60
 OTHER_ROOMS = ("tests", "tools", "bench")
@@ -250,6 +256,48 @@ def inputs_are_listed_in_one_place(house: House) -> Iterator[str]:
                 yield f"{source.name}:{node.lineno}: {node.attr}; use disk/tree.py"
 
 
+def objects_keep_what_changes(house: House) -> Iterator[str]:
+    """No dictionary, list or set of a module in core/ or disk/ changes."""
+    for source in house.package:
+        if source.room not in STATELESS:
+            continue
+        kept = set(_containers(source.tree))
+        for node in source.nodes:
+            changed: ast.expr | None = None
+            is_put = isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
+            if is_put or (isinstance(node, ast.Attribute) and node.attr in CHANGES):
+                changed = node.value  # type: ignore[attr-defined]
+            if isinstance(changed, ast.Name) and changed.id in kept:
+                yield f"{source.name}:{changed.lineno}: {changed.id} of the module changes"
+
+
+def _containers(module: ast.Module) -> Iterator[str]:
+    """The names of a module's dictionaries, lists and sets."""
+    for node in module.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            value = node.value
+            is_call = isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
+            made = is_call and value.func.id in CONTAINERS  # type: ignore[union-attr]
+            if made or isinstance(value, ast.Dict | ast.List | ast.Set | ast.DictComp):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def members_are_attributes(house: House) -> Iterator[str]:
+    """Rows and tables of known members have attributes: few subscripts are strings."""
+    counts = Counter(
+        source.name
+        for source in house.package
+        for node in source.nodes
+        if isinstance(node, ast.Subscript)
+        and isinstance(node.slice, ast.Constant)
+        and isinstance(node.slice.value, str)
+    )
+    if counts.total() > MOST_SUBSCRIPTS:
+        (most, n), *_ = counts.most_common(1)
+        yield f"{most}: {n} subscripts are strings, of {counts.total()} in all; use attributes"
+
+
 def pages_are_in_plain_english(house: House) -> Iterator[str]:
     """No word of the vocabulary's left side, on a page or in the package."""
     texts = {
@@ -287,6 +335,8 @@ RULES = (
     functions_are_short,
     names_say_one_thing,
     inputs_are_listed_in_one_place,
+    objects_keep_what_changes,
+    members_are_attributes,
     pages_are_in_plain_english,
     pages_keep_their_length,
 )

@@ -76,4 +76,4 @@ def _stem(pieces: Sequence[Piece], salt: str) -> str:
     for piece in pieces:
         about = (piece.path, piece.start, piece.end, piece.size, piece.modified)
         which.update(repr(about).encode(errors="backslashreplace"))
-    return f"{named}{first.base_offset or 0:020}-{first.start:012}-{which.hexdigest()}"
+    return f"{named}{first.base:020}-{first.start:012}-{which.hexdigest()}"

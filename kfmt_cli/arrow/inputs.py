@@ -12,8 +12,7 @@ from itertools import chain, islice
 from kfmt_cli.arrow.tiered_logs import Manifests, Stated, as_broker, opened_log, stem_of
 from kfmt_cli.core.compressed_files import WHOLLY_PACKED, packed_suffix
 from kfmt_cli.core.parallel import map_ordered, together
-from kfmt_cli.core.placeholders import CONNECTIONS, FILES
-from kfmt_cli.core.source import Source
+from kfmt_cli.core.placeholders import CONNECTIONS, COPIES, Opener
 from kfmt_cli.core.stored_source import StoredSource
 from kfmt_cli.core.stores import StoredFile, listing
 from kfmt_cli.core.urls import is_local
@@ -159,7 +158,7 @@ def _wanted(
     tiered = found.those(lambda piece: stem_of(piece.path) in stated)
     read = partial(_as_broker, request, stated, manifests)
     for piece in map_ordered(read, tiered, CONNECTIONS):
-        is_local_too = piece.place in first and (piece.base_offset or 0) >= first[piece.place]
+        is_local_too = piece.place in first and piece.base >= first[piece.place]
         if piece.trouble or (_is_wanted(request, piece.place[0]) and not is_local_too):
             yield piece
 
@@ -180,18 +179,14 @@ def _as_broker(
 def at_hand(request: Request, pieces: Iterable[Piece]) -> Iterator[None]:
     """Make paths of segments in tiered storage open their logs instead of their chunks. Object
     sizes come from the listing."""
-    known: dict[str, Callable[[str], Source]] = {}
+    known: dict[str, Opener] = {}
     for piece in pieces:
         if piece.tiered:
             known[piece.path] = partial(opened_log, request, piece.stored_size, piece.chunking)
         elif not is_local(piece.path):
             known[piece.path] = partial(StoredSource, listed=piece.size)
-    FILES.update(known)
-    try:
+    with COPIES.opening(known):
         yield
-    finally:
-        for path in known:
-            del FILES[path]
 
 
 def _is_marked(folder: str, given: str) -> bool:

@@ -59,7 +59,6 @@ def part_of(rows: Rows) -> ArrowPart:
     """The rows to convert: inner rows with their batches if there are any, else outer rows."""
     if rows.inner is None:
         return ArrowPart(rows.outer)
-    assert rows.ends is not None
     owner = np.repeat(np.arange(len(rows.outer)), np.diff(rows.ends, prepend=0))
     return ArrowPart(rows.inner, rows.outer.table, owner)
 

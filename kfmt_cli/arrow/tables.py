@@ -19,7 +19,6 @@ from kfmt_cli.arrow.topic_ids import TopicIds
 from kfmt_cli.checks.log.packs import read_pack
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.disk.kinds.fixed import read_rows
 from kfmt_cli.disk.tree import classify, printable
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings import damage as codes
@@ -227,7 +226,7 @@ def _batches_of_pack(request: Request, pieces: Sequence[Piece], ids: TopicIds) -
     if block is None:
         return None
     chosen = request.asked.wanted.batches(block, request.limit)
-    owner = chosen.batches["file_number"]
+    owner = chosen.batches.file_number
     columns = request.shown_of(BATCHES)
     shared = _shared_in(pieces, owner, ids)
     return [(record_batch(part_of(batch_rows(chosen)), columns, shared), owner)]
@@ -309,7 +308,7 @@ def _index_entries(request: Request, piece: Piece) -> Batches:
     if reader.is_troubled(piece):
         return
     try:
-        contents = read_rows(classify(piece.path, piece.path))
+        contents = classify(piece.path, piece.path).contents()
     except InputError as error:
         reader.found(Finding(piece.path, codes.FILE_VANISHED, None, str(error)))
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kfmt_cli.broker.seek import begins_at, blocks_from
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, read_rows
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.tree import Folder, is_segment, size_of
@@ -26,10 +26,9 @@ def log_end(folder: Folder) -> int | None:
     ]
     if not segments:
         return None
-    last = max(segments, key=lambda segment: segment.any_file.base_offset or 0)
-    assert last.log is not None
-    end = last.log.base_offset or 0
-    for block in _blocks(last, last.log):
+    last = max(segments, key=lambda segment: segment.any_file.base)
+    end = last.own_log.base
+    for block in _blocks(last, last.own_log):
         batches = block.batches
         offsets = batches.last_offset[batches.crc_valid == 1]
         if len(offsets):
@@ -54,7 +53,7 @@ def _last_entry(segment: Segment) -> int:
     """The byte that the last offset index entry points to."""
     index = segment.indexes.get(OFFSET_INDEX)
     try:
-        positions = [] if index is None else read_rows(index).table["log_position"]
+        positions = [] if index is None else index.contents().table.log_position
     except InputError:
         return 0
     return int(positions[-1]) if len(positions) else 0

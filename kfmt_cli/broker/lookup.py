@@ -18,7 +18,8 @@ from kfmt_cli.broker.start.consumer import base_offset_of
 from kfmt_cli.broker.start.stored import LogBytes, StoredBatch, batches
 from kfmt_cli.broker.start.walk import Walk
 from kfmt_cli.broker.version import KafkaVersion
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, read_rows
+from kfmt_cli.core.layout.fields import Fields
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.errors import InputError
@@ -31,6 +32,7 @@ ENTRY_SIZE = {
     OFFSET_INDEX: OFFSET_INDEX_ENTRY.dtype.itemsize,
     TIME_INDEX: TIME_INDEX_ENTRY.dtype.itemsize,
 }
+OFFSET, TIMESTAMP = "offset", "timestamp"
 WARM_BYTES = 8192  # the end of an index, which stays in the page cache and is searched first
 MOST_SCANNED = 8  # scanned batches that are listed one by one
 _TOLD = ("position", "base_offset", "last_offset", "max_timestamp")  # of each batch
@@ -59,7 +61,7 @@ class IndexSearch:
     steps: list[SearchStep] = field(default_factory=list)
     entry: int | None = None
     """The greatest entry at or below the target, or None."""
-    found: dict[str, int] = field(default_factory=dict)
+    found: Fields = field(default_factory=Fields)
     """The values that a broker continues with, by column."""
 
 
@@ -73,9 +75,9 @@ class Lookup:
     searches: list[IndexSearch] = field(default_factory=list)
     scan_from: int = 0
     n_scanned: int = 0
-    scanned: list[dict[str, int]] = field(default_factory=list)
+    scanned: list[Fields] = field(default_factory=list)
     """(position, base offset, last offset, max timestamp) of the batches skipped."""
-    batch: dict[str, int] | None = None
+    batch: Fields | None = None
     """The same for the batch found, or None."""
     error: str | None = None
     """Why the broker answers with an error."""
@@ -120,39 +122,33 @@ def search(file: Input | None, kind: Kind, column: str, target: int) -> IndexSea
     """A broker's binary search in an index; a missing index counts as empty."""
     if file is None:
         return IndexSearch(None, column, target, 0)
-    table = read_rows(file).table
+    table = file.contents().table
     found = IndexSearch(file.name, column, target, len(table))
     warm = WARM_BYTES // ENTRY_SIZE[kind]
     found.entry = greatest(table[column], target, warm, found.steps.append)
     if found.entry is not None:
         entry = found.entry
-        found.found = {n: int(table[n][entry]) for n in table.names if n != "relative_offset"}
+        names = (name for name in table.names if name != "relative_offset")
+        found.found = Fields({name: int(table[name][entry]) for name in names})
     return found
 
 
-def look_up(
-    segment: Segment, offset: int | None, timestamp: int | None, version: KafkaVersion
-) -> Lookup:
-    """Look up an offset or a timestamp in one segment as a version does; raises InputError."""
-    log = segment.log
-    assert log is not None
-    if timestamp is not None:
-        done = Lookup(log.name, "timestamp", timestamp)
-        times = _search(segment, TIME_INDEX, "timestamp", timestamp)
+def look_up(segment: Segment, column: str, target: int, version: KafkaVersion) -> Lookup:
+    """Look up an `OFFSET` or a `TIMESTAMP` in one segment as a version does; raises InputError."""
+    log, start = segment.own_log, target
+    done = Lookup(log.name, column, target)
+    if column == TIMESTAMP:
+        times = _search(segment, TIME_INDEX, TIMESTAMP, target)
         done.searches.append(times)
         # Without an entry, the search begins at the base offset.
-        start = times.found.get("offset", log.base_offset or 0)
-    else:
-        assert offset is not None
-        done = Lookup(log.name, "offset", offset)
-        start = offset
-    offsets = _search(segment, OFFSET_INDEX, "offset", start)
+        start = times.found.get(OFFSET, log.base)
+    offsets = _search(segment, OFFSET_INDEX, OFFSET, start)
     done.searches.append(offsets)
     done.scan_from = offsets.found.get("log_position", 0)
-    if timestamp is None:
-        _find(done, log, version)
-    else:
+    if column == TIMESTAMP:
         _scan(done, log)
+    else:
+        _find(done, log, version)
     return done
 
 
@@ -178,8 +174,8 @@ def _find(done: Lookup, log: Input, version: KafkaVersion) -> None:
         stored.close()
 
 
-def _of_stored(batch: StoredBatch) -> dict[str, int]:
-    return {name: getattr(batch, name) for name in _TOLD}
+def _of_stored(batch: StoredBatch) -> Fields:
+    return Fields({name: getattr(batch, name) for name in _TOLD})
 
 
 def _scan(done: Lookup, log: Input) -> None:
@@ -187,7 +183,7 @@ def _scan(done: Lookup, log: Input) -> None:
     with open_log(log, read_ahead=False) as opened:
         for block in opened.blocks:
             table = _behind(block, done.scan_from)
-            found = np.flatnonzero(table["max_timestamp"] >= done.target)
+            found = np.flatnonzero(table.max_timestamp >= done.target)
             n = int(found[0]) if len(found) else len(table)
             room = MOST_SCANNED - len(done.scanned)
             done.scanned += [_words(table, i) for i in range(min(n, room))]
@@ -202,23 +198,22 @@ def _behind(block: Block, position: int) -> BatchTable:
     return batches.select(batches.position >= position)
 
 
-def _words(batches: BatchTable, i: int) -> dict[str, int]:
-    return {name: int(batches[name][i]) for name in _TOLD}
+def _words(batches: BatchTable, i: int) -> Fields:
+    return Fields({name: int(batches[name][i]) for name in _TOLD})
 
 
-def choose(found: list[Segment], offset: int | None, timestamp: int | None) -> Segment:
+def choose(found: list[Segment], column: str, target: int) -> Segment:
     """The segment that a broker searches: by base offset, or the first that is new enough."""
     logs = [segment for segment in found if segment.log is not None]
     if not logs:
         raise InputError("no log to search")
-    logs.sort(key=lambda log: (log.log.base_offset or 0) if log.log else 0)
-    if offset is not None:
-        below = [log for log in logs if log.log and (log.log.base_offset or 0) <= offset]
+    logs.sort(key=lambda segment: segment.own_log.base)
+    if column == OFFSET:
+        below = [segment for segment in logs if segment.own_log.base <= target]
         return below[-1] if below else logs[0]
-    assert timestamp is not None
     for segment in logs[:-1]:
         times = segment.indexes.get(TIME_INDEX)
-        entries = read_rows(times).table["timestamp"] if times else np.zeros(0, np.int64)
-        if len(entries) and int(entries[-1]) >= timestamp:
+        entries = times.contents().table.timestamp if times else np.zeros(0, np.int64)
+        if len(entries) and int(entries[-1]) >= target:
             return segment
     return logs[-1]

@@ -213,12 +213,12 @@ def _read_marker(block: Block, i: int) -> tuple[int, int] | None:
     start, end = int(batches.start[i]) + HEADER_SIZE, int(batches.end[i])
     starts, ends = np.array([start]), np.array([end])
     record = RECORD.columns(block.data, starts, ends, 1)
-    value = record["value"][:1]
-    if not len(value) or record["value_size"][0] < MARKER_SIZE:
+    value = record.value[:1]
+    if not len(value) or record.value_size[0] < MARKER_SIZE:
         return None
     marker = END_TXN_MARKER.columns(block.data, value, value + END_TXN_MARKER.dtype.itemsize, 1)
-    delta = int(record["timestamp_delta"][0])
-    return int(marker["coordinator_epoch"][0]), int(batches.base_timestamp[i]) + delta
+    delta = int(record.timestamp_delta[0])
+    return int(marker.coordinator_epoch[0]), int(batches.base_timestamp[i]) + delta
 
 
 def _in_map_order(ids: list[int]) -> list[int]:

@@ -34,7 +34,6 @@ class ReadingStart:
 
 def start_for_offset(segment: Segment, offset: int) -> ReadingStart:
     """Where to begin for an offset."""
-    assert segment.log is not None
     index = segment.indexes.get(OFFSET_INDEX)
     if index is None:
         return ReadingStart(0, SCAN, "no offset index")
@@ -44,10 +43,10 @@ def start_for_offset(segment: Segment, offset: int) -> ReadingStart:
         return ReadingStart(0, SCAN, str(error))
     if not found:
         return ReadingStart(0, INDEX)
-    position = found["log_position"]
-    first = next(blocks_from(segment.log, position), None)
+    position = found.log_position
+    first = next(blocks_from(segment.own_log, position), None)
     sound = first is not None and begins_at(first, position)
-    if first is None or not sound or int(first.batches["base_offset"][0]) > offset:
+    if first is None or not sound or int(first.batches.base_offset[0]) > offset:
         return ReadingStart(
             0, SCAN, f"{index.name} points to byte {position}, where no such batch starts"
         )
@@ -64,7 +63,7 @@ def start_for_time(segment: Segment, timestamp: int) -> ReadingStart:
         found = search(index, TIME_INDEX, "timestamp", timestamp - 1).found
     except InputError as error:
         return ReadingStart(0, SCAN, str(error))
-    return start_for_offset(segment, found["offset"]) if found else ReadingStart(0, INDEX)
+    return start_for_offset(segment, found.offset) if found else ReadingStart(0, INDEX)
 
 
 def blocks_from(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,10 +20,21 @@ OUTCOMES = {
     CONTROL_TYPES.index("COMMIT"): COMMITTED,
     CONTROL_TYPES.index("ABORT"): ABORTED,
 }
-_NAMES = (
-    *("producer_id", "producer_epoch", "base_offset", "last_offset", "records_count", "control"),
-    *("control_type", "base_timestamp", "max_timestamp", "delete_horizon"),
-)
+
+
+class _TransactionBatch(NamedTuple):
+    """What a batch says of its transaction."""
+
+    producer_id: int
+    producer_epoch: int
+    base_offset: int
+    last_offset: int
+    records_count: int
+    control: int
+    control_type: int
+    base_timestamp: int
+    max_timestamp: int
+    delete_horizon: int
 
 
 @dataclass(slots=True)
@@ -89,30 +101,32 @@ class Transactions:
         if not len(chosen):
             return
         name_control_batches(block)
-        for row in zip(*(batches[name][chosen].tolist() for name in _NAMES), strict=True):
-            ended = self._batch(dict(zip(_NAMES, row, strict=True)))
+        for row in zip(
+            *(batches[name][chosen].tolist() for name in _TransactionBatch._fields), strict=True
+        ):
+            ended = self._batch(_TransactionBatch(*row))
             if ended is not None:
                 yield ended
 
-    def _batch(self, batch: dict[str, int]) -> Transaction | None:
-        producer = batch["producer_id"]
-        if batch["control"]:
-            outcome = OUTCOMES.get(batch["control_type"])
+    def _batch(self, batch: _TransactionBatch) -> Transaction | None:
+        producer = batch.producer_id
+        if batch.control:
+            outcome = OUTCOMES.get(batch.control_type)
             if outcome is None:
                 return None  # a marker that compaction has emptied
             ended = self.open.pop(producer, None)
-            ended = ended or Transaction(producer, batch["producer_epoch"])
-            ended.outcome, ended.marker = outcome, batch["base_offset"]
-            ended.end = batch["max_timestamp"]
+            ended = ended or Transaction(producer, batch.producer_epoch)
+            ended.outcome, ended.marker = outcome, batch.base_offset
+            ended.end = batch.max_timestamp
             return ended
-        known = self.open.setdefault(producer, Transaction(producer, batch["producer_epoch"]))
+        known = self.open.setdefault(producer, Transaction(producer, batch.producer_epoch))
         if known.first_offset is None:
-            known.first_offset = batch["base_offset"]
-            horizon = batch["delete_horizon"]
-            known.start = batch["max_timestamp" if horizon else "base_timestamp"]
-        known.producer_epoch = batch["producer_epoch"]
-        known.last_offset = batch["last_offset"]
-        known.records += max(batch["records_count"], 0)
+            known.first_offset = batch.base_offset
+            horizon = batch.delete_horizon
+            known.start = batch.max_timestamp if horizon else batch.base_timestamp
+        known.producer_epoch = batch.producer_epoch
+        known.last_offset = batch.last_offset
+        known.records += max(batch.records_count, 0)
         known.batches += 1
-        known.end = batch["max_timestamp"]
+        known.end = batch.max_timestamp
         return None

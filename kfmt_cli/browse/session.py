@@ -16,6 +16,7 @@ from kfmt_cli.browse.shown_log import BatchPlace, ShownLog
 from kfmt_cli.browse.wanted_batches import WantedBatches
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.times import milliseconds
+from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import listing, topic_of
 from kfmt_cli.errors import InputError, KfmtError, UsageError
 from kfmt_cli.findings.finding import Finding, Severity
@@ -125,6 +126,19 @@ class Session:
 
     # Opening.
 
+    @property
+    def shown_log(self) -> ShownLog:
+        """The open log, where there must be one."""
+        assert self.log is not None
+        return self.log
+
+    @property
+    def shown_file(self) -> Input:
+        """The file of the log."""
+        assert self.node is not None
+        assert self.node.file is not None
+        return self.node.file
+
     def open(self, node: DiskNode, width: int) -> None:
         """Open a log; if it cannot be read, `trouble` says why."""
         self.node = node
@@ -132,9 +146,8 @@ class Session:
         self.trouble = ""
         if self.partition_of(node) is not self.sought_in:
             self.forget_hits()
-        assert node.file is not None
         try:
-            outline = Outline(node.file, self.wanted)
+            outline = Outline(self.shown_file, self.wanted)
             self.log = ShownLog(outline, width)
         except KfmtError as error:
             self.trouble = safe(str(error))
@@ -153,7 +166,7 @@ class Session:
             logs = listing(str(Path(node.path).parent)).logs
         except InputError:
             return None
-        found = [log for log in logs if (log.base_offset or 0) > node.file.base_offset]
+        found = [log for log in logs if log.base > node.file.base_offset]
         known = None if not found else self.file_named(found[0].name)
         if not found or above is None or known is not None:
             return known
@@ -165,28 +178,25 @@ class Session:
 
     def select_batch(self, row: int) -> None:
         """Select the batch of a row."""
-        log, node = self.log, self.node
-        assert log is not None
-        assert node is not None
-        assert node.file is not None
+        log, file = self.shown_log, self.shown_file
         self.record, self.trouble = None, ""
         try:
             block, i = log.find(row)
             self.place = log.place(row)
-            decoder = self.decoder or decoder_for(self.topic or topic_of(node.file))
-            self.content = BatchContent(node.file, block, i, decoder, self.limit)
+            decoder = self.decoder or decoder_for(self.topic or topic_of(file))
+            self.content = BatchContent(file, block, i, decoder, self.limit)
         except KfmtError as error:
             self.content = None
             self.trouble = safe(str(error))
 
     def row_of(self, goal: Goal) -> int | None:
         """The row of a place; None if the outline does not reach it yet."""
-        assert self.log is not None
+        log = self.shown_log
         if goal.kind == BYTE:
-            return self.log.row_at(goal.value)
+            return log.row_at(goal.value)
         if goal.kind == TIME:
-            return self.log.row_of_time(goal.value)
-        return self.log.row_of_offset(goal.value)
+            return log.row_of_time(goal.value)
+        return log.row_of_offset(goal.value)
 
     # Findings.
 
@@ -250,9 +260,9 @@ class Session:
 
     def _offsets(self, first: int, last: int) -> tuple[int | None, int | None]:
         """The offsets of some rows of batches; None if they do not increase."""
-        assert self.log is not None
+        log = self.shown_log
         try:
-            front, end = self.log.place(first), self.log.place(last - 1)
+            front, end = log.place(first), log.place(last - 1)
         except KfmtError:
             return None, None
         low = front.last_offset if front.first_offset is None else front.first_offset

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
 from kfmt_cli.broker.start.ranges import size_of_ranges
 from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
 from kfmt_cli.commands.check.command import CheckPaths
 from kfmt_cli.commands.run import Run
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.render.sinks.silent import Silent
 from kfmt_cli.render.start_lines import INTACT, LABELS, Step, start_words, step_lines
 from kfmt_cli.render.style import PLAIN, shell_quoted
@@ -41,9 +41,10 @@ class _StartSink(Silent):
     def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
         del lines
         if type_ in (PARTITION, BROKER_START):
-            known = self.starts.setdefault(str(row["file"]), {})
+            shown = Fields(row)
+            known = self.starts.setdefault(shown.file, {})
             if type_ is BROKER_START:
-                start = _start_of(row)
+                start = _start_of(shown)
                 known[start.after] = start
 
 
@@ -84,11 +85,11 @@ def _column(after: str) -> LineColumn[_Directory]:
 _COLUMNS = (_column(CRASH), _column(CLEAN))
 
 
-def _start_of(row: Mapping[str, Any]) -> Start:
+def _start_of(row: Fields) -> Start:
     """The start from a row of the JSON contract, with only the fields shown."""
-    start = Start(row["file"], row["after"], row["reason"], becomes=row["becomes"])
-    start.lost = [(first, last) for first, last in row["lost_offsets"]]
-    start.unreachable = [(first, last) for first, last in row["unreachable_offsets"]]
+    start = Start(row.file, row.after, row.reason, becomes=row.becomes)
+    start.lost = [(first, last) for first, last in row.lost_offsets]
+    start.unreachable = [(first, last) for first, last in row.unreachable_offsets]
     return start
 
 

@@ -137,9 +137,11 @@ def _snapshots(place: ViewedPlace) -> list[DiskNode]:
 
 
 def _look_up(run: Run, place: ViewedPlace) -> None:
+    from kfmt_cli.broker.lookup import OFFSET
     from kfmt_cli.commands.index_check import show_lookups
 
-    show_lookups(run, place.paths, place.offset, None)
+    if place.offset is not None:
+        show_lookups(run, place.paths, OFFSET, place.offset)
 
 
 def _start(run: Run, place: ViewedPlace) -> None:

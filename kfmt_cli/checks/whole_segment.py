@@ -48,10 +48,9 @@ class SegmentChecker:
         advance: called with the number of bytes of each block. Raises InputError if the file is not
         a log.
         """
-        log = segment.log
-        assert log is not None
+        log = segment.own_log
         index, unread = self._begin(segment)
-        history = History(log.name, log.base_offset or 0) if is_segment(log) else None
+        history = History(log.name, log.base) if is_segment(log) else None
 
         def watch(block: Block) -> None:
             # Both name control batches and open wrappers, in a table that others also read.

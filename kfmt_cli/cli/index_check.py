@@ -62,15 +62,17 @@ def index_check(
       kfmt index-check damaged_segments/index-not-at-batch-0
       kfmt index-check sample_segments/kafka-3.9.1-broker1/txn-0 --lookup-offset 500
     """
+    from kfmt_cli.broker.lookup import OFFSET, TIMESTAMP
     from kfmt_cli.checks.index.checker import DAMAGED_LOG, INDEX_RESULT, MISSING, IndexChecker
     from kfmt_cli.commands.index_check import IndexCheck, show_lookups
 
     if lookup_offset is not None and lookup_timestamp is not None:
         raise UsageError("use only one of --lookup-offset and --lookup-timestamp")
     run = common.run(INDEX_RESULT, finds=True)
-    if lookup_offset is not None or lookup_timestamp is not None:
-        show_lookups(run, paths, lookup_offset, lookup_timestamp, kafka)
-        return run.host.exit_code
+    for column, target in ((OFFSET, lookup_offset), (TIMESTAMP, lookup_timestamp)):
+        if target is not None:
+            show_lookups(run, paths, column, target, kafka)
+            return run.host.exit_code
     checker = IndexChecker(common.limit, index_interval_bytes, common.max_findings)
     task = IndexCheck(checker, common.jobs, run.summary.passed_over)
     for name in (MISSING, DAMAGED_LOG):

@@ -10,6 +10,7 @@ import click
 from kfmt_cli.cli.lake_options import lake
 from kfmt_cli.cli.options import Size, StoredPath, color, max_decompressed, private_key
 from kfmt_cli.cli.payload_options import decoded
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.spark.jobs import JOBS, JobOption, ListedJob
 
 # Options that jobs share with commands.
@@ -84,7 +85,7 @@ def _command(job: ListedJob) -> click.Command:
         from kfmt_cli.cli.screen import Screen
 
         own = {name: value for name, value in options.items() if name not in _COMMON}
-        return PipelineCall(job, Screen(options.pop("color")), options, own).run()
+        return PipelineCall(job, Screen(options.pop("color")), Fields(options), own).run()
 
     function = _common(call)
     for decorate in SHARED.get(job.name, ()):

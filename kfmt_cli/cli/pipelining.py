@@ -13,6 +13,7 @@ from kfmt_cli import __version__
 from kfmt_cli.cli.screen import Screen
 from kfmt_cli.cli.selection_options import asked_of
 from kfmt_cli.core.credentials import hidden
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.lazy import load
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.render.style import count, grouped, safe
@@ -32,7 +33,7 @@ class PipelineCall:
 
     job: ListedJob
     screen: Screen
-    options: dict[str, Any]
+    options: Fields
     own: dict[str, Any]
     """Options that not every job has."""
 
@@ -49,12 +50,12 @@ class PipelineCall:
         is_without = self.own.get("tables") == "batches"  # of KRaft snapshots
         request = replace(self._request(), table="batches" if is_without else self.job.table)
         to = self._destination()
-        context = Context(None, request, to, self.options["format_"], _nowhere, self.own)
-        if self.options["dry_run"]:
+        context = Context(None, request, to, self.options.format_, _nowhere, self.own)
+        if self.options.dry_run:
             return self._tell_plan(context)
         run_job = self.job.load()
-        settings = dict(self._setting(option) for option in self.options["conf"])
-        conf = self.options["master"], settings, self.options["patience"]
+        settings = dict(self._setting(option) for option in self.options.conf)
+        conf = self.options.master, settings, self.options.patience
         with leased(to, self.job.name) as context.lease:
             files = context.files = files_of(request, self.screen.note, is_checked=True)
             if self.job.prepare:
@@ -93,7 +94,7 @@ class PipelineCall:
         return {
             "version": __version__,
             "job": self.job.name,
-            "inputs": list(self.options["paths"]),
+            "inputs": list(self.options.paths),
             "files": len(files),
             "numbers": summary.numbers,
             "written": summary.written,
@@ -130,7 +131,7 @@ class PipelineCall:
             return run_job(context)
         except (PySparkException, Py4JError) as error:
             why = hidden(reason(error))
-            if self.options["traceback"]:
+            if self.options.traceback:
                 self.screen.note(
                     "".join(f"{safe(line)}\n" for line in hidden(str(error)).splitlines())
                 )
@@ -149,24 +150,24 @@ class PipelineCall:
         options = self.options
         columns = options.get("columns") or ""
         key = RSM_PRIVATE_KEY.get()
-        if columns and not FILE_FORMATS[options["format_"]].takes_columns:
+        if columns and not FILE_FORMATS[options.format_].takes_columns:
             raise UsageError("--columns applies only to Parquet files")
         return request_with(
-            options["paths"],
+            options.paths,
             columns=columns,
-            topics=options["topics"],
+            topics=options.topics,
             asked=asked_of(options),
-            max_split=options["max_split_bytes"],
-            max_decompressed=options["max_decompressed"],
+            max_split=options.max_split_bytes,
+            max_decompressed=options.max_decompressed,
             deep=options.get("deep", False),
             payloads=options.get("payloads", NOTHING_SAID),
             private_key=None if key is None else key_bytes(key),
         )
 
     def _destination(self) -> str:
-        to = _absolute(self.options["to"])
+        to = _absolute(self.options.to)
         if "://" not in to and Path(to).exists() and not Path(to).is_dir():
-            raise UsageError(f"{self.options['to']}: exists and is not a directory")
+            raise UsageError(f"{self.options.to}: exists and is not a directory")
         return to
 
     @staticmethod

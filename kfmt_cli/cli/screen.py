@@ -11,7 +11,6 @@ from contextlib import contextmanager
 
 from kfmt_cli.core.native.compiled import interpreted, stale
 from kfmt_cli.errors import ExitCode, OutputClosed, OutputError
-from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import COLOUR, PLAIN, Theme, safe
 
 PATIENCE = 1.0  # seconds of work before a progress bar appears
@@ -65,11 +64,6 @@ class Screen:
     def reached(self, exit_code: ExitCode) -> None:
         """Raise the exit code to this one, unless it is already higher."""
         self.exit_code = max(self.exit_code, exit_code)
-
-    def seen(self, severity: Severity, strict: bool) -> None:
-        """Count a finding for the exit code: errors always, warnings with --strict."""
-        if severity is Severity.ERROR or (strict and severity is Severity.WARNING):
-            self.reached(ExitCode.FINDINGS)
 
     def write(self, data: bytes | memoryview) -> None:
         """Write bytes to standard output immediately; raises OutputClosed, OutputError."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,18 +45,18 @@ def asked_of(options: Mapping[str, Any]) -> Asked:
     from kfmt_cli.log.record_match import match_of
     from kfmt_cli.log.select import Asked, Selection
 
-    given: dict[str, Any] = {name: options.get(name) for name in NAMES}
+    given = Fields({name: options.get(name) for name in NAMES})
     first, last = (
         None if given[name] is None else milliseconds(f"--{name.replace('_', '-')}", given[name])
         for name in ("from_time", "to_time")
     )
-    low, high = given["from_offset"], given["to_offset"]
+    low, high = given.from_offset, given.to_offset
     for start, end, what in ((low, high, "offset"), (first, last, "time")):
         if start is not None and end is not None and start > end:
             raise UsageError(f"--from-{what} is after --to-{what}")
-    match = match_of(given["key"], given["value"], given["header"] or (), given["producer_id"])
-    is_committed = given["isolation"] == READ_COMMITTED
-    return Asked(Selection(low, high, first, last, match), given["last"], is_committed)
+    match = match_of(given.key, given.value, given.header or (), given.producer_id)
+    is_committed = given.isolation == READ_COMMITTED
+    return Asked(Selection(low, high, first, last, match), given.last, is_committed)
 
 
 _OPTIONS = (

@@ -125,7 +125,7 @@ class Cat:
         columns = (rows[name][chosen].tolist() for name in names)
         data, lines = records.data, []
         is_terminal = self.run.host.width is not None
-        has_headers = "headers" in rows.names and bool((rows["headers"][chosen] > 0).any())
+        has_headers = "headers" in rows.names and bool((rows.headers[chosen] > 0).any())
         for row, offset, at, has_time, timestamp_type, key, key_size, value, value_size in zip(
             chosen.tolist(), *columns, strict=True
         ):

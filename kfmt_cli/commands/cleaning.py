@@ -93,7 +93,7 @@ class Cleaning:
             seen = TransactionsSeen(())
             waiting = sorted(self.history.aborted)
             for i, file in enumerate(self.partition.logs):
-                base = file.base_offset or 0
+                base = file.base
                 if base >= reached:
                     if is_last:
                         self._whole(file, told)
@@ -110,11 +110,11 @@ class Cleaning:
 
     def _next_base(self, i: int) -> int:
         logs = self.partition.logs
-        return (logs[i + 1].base_offset or 0) if i + 1 < len(logs) else 1 << 62
+        return logs[i + 1].base if i + 1 < len(logs) else 1 << 62
 
     def _keeps_legacy(self, file: Input) -> bool:
         """Whether tombstones of magic 0 and 1 in a log are not yet due for removal."""
-        clean = [log for log in self.partition.logs if (log.base_offset or 0) < self.dirty.first]
+        clean = [log for log in self.partition.logs if log.base < self.dirty.first]
         horizon = 0
         if clean and self.dirty.first > 0:
             horizon = modified_ms(clean[-1]) - self.settings.delete_retention_ms
@@ -128,7 +128,7 @@ class Cleaning:
         )
         logs = self.partition.logs
         for i, file in enumerate(logs):
-            base = file.base_offset or 0
+            base = file.base
             if base >= end or self._next_base(i) <= start:
                 continue
             for run, records in self._records(file):
@@ -209,7 +209,7 @@ class Cleaning:
             return len(self.partition.logs)
         n, size, first = 0, 0, None
         for file in self.partition.logs:
-            base, n_bytes = file.base_offset or 0, size_of(file)
+            base, n_bytes = file.base, size_of(file)
             if base >= self.dirty.end:
                 n, size, first = n + 1, 0, None
                 continue

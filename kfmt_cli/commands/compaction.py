@@ -22,6 +22,7 @@ from kfmt_cli.commands.log_settings import DEFAULT, SettingsOf, with_sources
 from kfmt_cli.commands.retention import active_of, facts_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.errors import ExitCode
 from kfmt_cli.findings.finding import Findings, Severity
@@ -73,7 +74,7 @@ class Compaction:
         segments = []
         for i, file in enumerate(partition.logs):
             facts = facts_of(file, partition.logs[i + 1 :], end, active, directory)
-            base = file.base_offset or 0
+            base = file.base
             segments.append(
                 CleanerSegment(base, facts.size, facts.largest, history.firsts.get(base))
             )
@@ -139,7 +140,7 @@ class Compaction:
             if len(batches):
                 found.records += int(batches.records_count.clip(0).sum())
                 first = int(batches.max_timestamp[0])
-                found.firsts.setdefault(file.base_offset or 0, first)
+                found.firsts.setdefault(file.base, first)
             for transaction in following.take(block):
                 if transaction.aborted is not None:
                     found.aborted.append((*transaction.aborted, transaction.producer_id))
@@ -157,30 +158,30 @@ class Compaction:
         settings: TopicSettings,
         never: str | None,
     ) -> None:
-        row: dict[str, object] = {
-            "file": partition.name,
-            "cleanup_policy": sorted(settings.policy),
-            "settings": with_sources(settings, self._sources(partition), _DECIDING),
-            "first_dirty_offset": dirty.first,
-            "first_uncleanable_offset": dirty.end,
-            "held_by": dirty.why,
-            "clean_bytes": dirty.clean_bytes,
-            "dirty_bytes": dirty.dirty_bytes,
-            "dirty_ratio": round(dirty.ratio, 6),
-            "picked": picked and dirty.dirty_bytes > 0,
-            "never_because": never,
-            "passes": cleaning.passes,
-            "records_kept": told.kept,
-            "records_removed": told.removed,
-            "replaced": told.replaced,
-            "without_key": told.keyless,
-            "of_aborted_transactions": told.aborted,
-            "tombstones_kept": told.tombstones,
-            "markers_kept": told.markers,
-            "next_delete_horizon": told.horizon,
-            "segments_before": len(partition.logs),
-            "segments_after": cleaning.segments_after(settings),
-            "remaining_offsets": cleaning.remaining if self.offsets else None,
-        }
+        row = Fields(
+            file=partition.name,
+            cleanup_policy=sorted(settings.policy),
+            settings=with_sources(settings, self._sources(partition), _DECIDING),
+            first_dirty_offset=dirty.first,
+            first_uncleanable_offset=dirty.end,
+            held_by=dirty.why,
+            clean_bytes=dirty.clean_bytes,
+            dirty_bytes=dirty.dirty_bytes,
+            dirty_ratio=round(dirty.ratio, 6),
+            picked=picked and dirty.dirty_bytes > 0,
+            never_because=never,
+            passes=cleaning.passes,
+            records_kept=told.kept,
+            records_removed=told.removed,
+            replaced=told.replaced,
+            without_key=told.keyless,
+            of_aborted_transactions=told.aborted,
+            tombstones_kept=told.tombstones,
+            markers_kept=told.markers,
+            next_delete_horizon=told.horizon,
+            segments_before=len(partition.logs),
+            segments_after=cleaning.segments_after(settings),
+            remaining_offsets=cleaning.remaining if self.offsets else None,
+        )
         lines = cleaning_lines(row, self.run.sink.out.theme)
         self.run.sink.document(COMPACTION, row, lines)

@@ -10,6 +10,7 @@ from kfmt_cli.broker.cleaning import Dirty
 from kfmt_cli.broker.seek import blocks_from
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.log.block import runs
 from kfmt_cli.log.decompress import decompress_ahead
@@ -41,17 +42,18 @@ def show_key(
     places = _places(partition, key, limit)
     for i, place in enumerate(places):
         stays, why = (True, never) if never else _fate(place, places[i + 1 :], dirty)
-        row: dict[str, object] = {
-            "file": place.file,
-            "batch_position": place.batch_position,
-            "offset": place.offset,
-            "timestamp": place.timestamp,
-            "value_size": place.size,
-            "stays": stays,
-            "why": why,
-        }
+        row = Fields(
+            file=place.file,
+            batch_position=place.batch_position,
+            offset=place.offset,
+            timestamp=place.timestamp,
+            value_size=place.size,
+            stays=stays,
+            why=why,
+        )
         heading = partition.name if i == 0 else None
-        run.sink.document(KEY_FATE, row, key_lines(row, run.sink.out.theme, heading))
+        lines = key_lines(row, run.sink.out.theme, heading)
+        run.sink.document(KEY_FATE, row, lines)
     if places:
         run.sink.remark(count(len(places), "record"))
     return len(places)

@@ -185,8 +185,7 @@ class Dump:
 
     def _contents(self, file: Input) -> None:
         """Dump a file that is not a log."""
-        assert file.kind.read is not None
-        contents = file.kind.read(file)
+        contents = file.contents()
         findings = Findings(self.run.most_findings)
         for section in contents.sections:
             rows = self._wanted(Rows(section))
@@ -293,7 +292,7 @@ class Dump:
 def _partitions(files: Iterable[Input]) -> Iterator[Partition]:
     """Logs grouped by directory, sorted by base offset."""
     for folder, group in groupby(files, key=lambda file: file.path.rpartition(os.sep)[0]):
-        held = sorted(group, key=lambda file: file.base_offset or 0)
+        held = sorted(group, key=lambda file: file.base)
         yield Partition(held[0].name, Path(folder or os.curdir), held)
 
 

@@ -27,7 +27,7 @@ def tell_log_start(run: Run, partition: Partition) -> None:
     """Note which offsets of a partition are below its log start offset: consumers cannot read
     them, but they stay on disk until their segment is deleted, as after DeleteRecords."""
     if partition.logs:
-        _tell_deleted(run, partition.name, partition.folder, partition.logs[0].base_offset or 0)
+        _tell_deleted(run, partition.name, partition.folder, partition.logs[0].base)
 
 
 def _tell_deleted(run: Run, name: str, folder: Path, first: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -24,11 +23,12 @@ from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.partition_selection import wanted_of
 from kfmt_cli.commands.run import Event, Unread
 from kfmt_cli.core.parallel import map_ordered
+from kfmt_cli.core.placeholders import COPIES
 from kfmt_cli.core.source import PIPE
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.tree import TROUBLES, as_given
+from kfmt_cli.disk.tree import as_given
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.damage import FILE_UNREADABLE, UNREAD
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
@@ -76,7 +76,7 @@ class Export:
         if not self.dry_run:
             self._prepare()
         for path in paths:
-            yield from map(Unread, TROUBLES.get(path.rstrip(os.sep), ()))
+            yield from map(Unread, COPIES.troubles(path))
         request = replace(self.request, table=self.lake.listed_as)
         found = files_of(request, self.tell, is_checked=True)
         for piece in found:

@@ -68,7 +68,7 @@ class Find:
         read = [segment.any_file for segment in logs] if self.sought.asked else []
         with reading(self.run, read):
             for _, group in groupby(logs, key=lambda log: str(Path(log.any_file.path).parent)):
-                partition = sorted(group, key=lambda segment: segment.any_file.base_offset or 0)
+                partition = sorted(group, key=lambda segment: segment.any_file.base)
                 first = partition[0].any_file
                 starts.tell(first.path, first.base_offset, first.name)
                 self._partition(partition)
@@ -83,12 +83,12 @@ class Find:
     def _partition(self, logs: list[Segment]) -> None:
         sought = self.sought
         if sought.offset is not None:
-            below = [log for log in logs if (log.any_file.base_offset or 0) <= sought.offset]
+            below = [log for log in logs if log.any_file.base <= sought.offset]
             for segment in below[-1:]:
-                self._segment(segment, self._of_offset)
+                self._segment(segment, partial(self._of_offset, sought.offset))
         elif sought.timestamp is not None:
             for segment in logs:
-                if self._segment(segment, self._of_time):
+                if self._segment(segment, partial(self._of_time, sought.timestamp)):
                     return
         else:
             self._wanted(logs)
@@ -113,13 +113,12 @@ class Find:
         """Search a segment and show the matches; returns their number."""
         if self.most_rows == 0:
             return 0
-        assert segment.log is not None
         rows = islice(self._rows(segment, look), self.most_rows)
         first = next(rows, None)
         if first is None:
             return 0
         pieces = in_pieces(chain([first], rows))
-        n_found = self.run.rows(segment.log.name, FOUND, pieces, ("place", "places"))
+        n_found = self.run.rows(segment.own_log.name, FOUND, pieces, ("place", "places"))
         self._n_files += 1
         self._n_found += n_found
         self.most_rows = None if self.most_rows is None else self.most_rows - n_found
@@ -136,9 +135,7 @@ class Find:
 
     # By offset and by time.
 
-    def _of_offset(self, segment: Segment) -> Iterator[Cells]:
-        offset = self.sought.offset
-        assert offset is not None
+    def _of_offset(self, offset: int, segment: Segment) -> Iterator[Cells]:
         start = self._told(segment, start_for_offset(segment, offset))
         n_later, following, end = 0, None, None
         for block in self._blocks(segment, start):
@@ -168,9 +165,7 @@ class Find:
             words = "it is empty" if end is None else f"the segment ends before offset {end}"
         self.run.sink.note(f"{safe(segment.any_file.name)}: {words}\n")
 
-    def _of_time(self, segment: Segment) -> Iterator[Cells]:
-        timestamp = self.sought.timestamp
-        assert timestamp is not None
+    def _of_time(self, timestamp: int, segment: Segment) -> Iterator[Cells]:
         start = self._told(segment, start_for_time(segment, timestamp))
         for block in self._blocks(segment, start):
             batches = block.batches
@@ -192,9 +187,8 @@ class Find:
         return start
 
     def _blocks(self, segment: Segment, start: ReadingStart) -> Iterator[Block]:
-        assert segment.log is not None
         if start.position:
-            yield from blocks_from(segment.log, start.position)
+            yield from blocks_from(segment.own_log, start.position)
         else:
             yield from self._all(segment)
 
@@ -232,34 +226,27 @@ class Find:
 
     def _all(self, segment: Segment) -> Iterator[Block]:
         """All blocks of a log; reports its findings."""
-        assert segment.log is not None
         findings = Findings(self.run.most_findings)
-        with open_checked(segment.log, read_ahead=True) as log:
+        with open_checked(segment.own_log, read_ahead=True) as log:
             for block in log.blocks:
                 for finding in block.findings:
                     self.run.tell(finding, findings)
                 yield block
-        self.run.left_out(segment.log.name, findings)
+        self.run.left_out(segment.own_log.name, findings)
 
 
 def _row(
     block: Block, i: int, via: str, records: Records | None = None, row: int | None = None
 ) -> Cells:
     """The row of a batch, or of a record in it."""
-    batch = {name: int(block.batches[name][i]) for name in _OF_BATCH}
-    base = batch["base_offset"] if batch["has_base_offset"] else None
+    batch = block.batches.row(i)
+    base = batch.base_offset if batch.has_base_offset else None
     offset = position = None
-    timestamp = batch["max_timestamp"] if batch["has_timestamp"] else None
+    timestamp = batch.max_timestamp if batch.has_timestamp else None
     if records is not None and row is not None:
         rows = records.rows
         offset = int(rows.offset[row])
         position = int(rows.position[row]) if rows.has_position[row] else None
         timestamp = int(rows.timestamp[row]) if rows.has_timestamp[row] else None
-    place = batch["position"], batch["size"], base, batch["last_offset"]
+    place = batch.position, batch.size, base, batch.last_offset
     return (*place, offset, position, timestamp, via)
-
-
-_OF_BATCH = (
-    *("position", "size", "base_offset", "has_base_offset", "last_offset"),
-    *("max_timestamp", "has_timestamp"),
-)

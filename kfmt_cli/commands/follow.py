@@ -67,4 +67,4 @@ def _new(file: Input, position: int) -> Iterator[Block]:
 def _next(partition: Partition, file: Input) -> Input | None:
     """The next log, once the broker has rolled; otherwise None."""
     logs = listing(str(partition.folder), prefix="").logs
-    return next((log for log in logs if (log.base_offset or 0) > (file.base_offset or 0)), None)
+    return next((log for log in logs if log.base > file.base), None)

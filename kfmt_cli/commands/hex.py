@@ -91,11 +91,10 @@ class ShowHex:
             self._log(file)
 
     def _file(self, file: Input, layout: Layout | None) -> None:
-        assert file.kind.read is not None
         if self.place.offset is not None:
             raise UsageError(f"{file.name}: --offset works on logs only; use --entry or --position")
         self._show(file, [file_part(file, self.place.entry, self.place.position, layout)])
-        for finding in file.kind.read(file).findings:
+        for finding in file.contents().findings:
             self._tell(finding)
 
     def _log(self, file: Input) -> None:

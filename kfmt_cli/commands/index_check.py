@@ -117,17 +117,17 @@ def check_unit(
 def show_lookups(
     run: Run,
     paths: tuple[str, ...],
-    offset: int | None,
-    timestamp: int | None,
+    column: str,
+    target: int,
     wanted: PredictedFor | None = None,
 ) -> None:
-    """Show the lookup of an offset or timestamp in each partition; raises InputError.
+    """Show the lookup of an `OFFSET` or a `TIMESTAMP` in each partition; raises InputError.
 
     wanted: the version that the user named.
     """
     known: dict[Path, PredictedFor] = {}
-    for target in targets(paths, run.complain):
-        found = [segment for segment in target.segments() if segment.log is not None]
+    for given in targets(paths, run.complain):
+        found = [segment for segment in given.segments() if segment.log is not None]
         folders = sorted({_folder(segment) for segment in found})
         for folder in folders:
             here = [segment for segment in found if _folder(segment) == folder]
@@ -135,13 +135,13 @@ def show_lookups(
             if above not in known:
                 known[above] = wanted or version_at(above)
             kafka = known[above]
-            lookup = look_up(choose(here, offset, timestamp), offset, timestamp, kafka.version)
+            lookup = look_up(choose(here, column, target), column, target, kafka.version)
             lines = lookup_lines(lookup, run.host.theme, version_words([kafka]))
             run.sink.document(LOOKUP, {**_row(lookup), **kafka.row}, lines)
             if lookup.batch is None:
                 run.host.reached(ExitCode.FINDINGS)
-        if not found and not target.unlisted:
-            raise InputError(f"{target.path}: no log to search")
+        if not found and not given.unlisted:
+            raise InputError(f"{given.path}: no log to search")
     run.sink.flush()
 
 

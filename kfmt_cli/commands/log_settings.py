@@ -17,6 +17,7 @@ from kfmt_cli.broker.topic_settings import (
     fields_in,
     with_properties,
 )
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.disk.kinds.properties import java_properties, java_text
 from kfmt_cli.disk.names import place_of
 from kfmt_cli.disk.partitions import Partition
@@ -165,9 +166,9 @@ def _configs(log_directory: Path) -> _Configs:
         return found
     replay = replayed(snapshots_of(folder), folder.logs, found.unread)
     for row in replay.state()[CONFIG].values():
-        values = dict(zip(CONFIG.names, row, strict=True))
-        named = "" if values["resource_type"] == "BROKER" and not values["resource"] else None
-        topic = values["resource"] if values["resource_type"] == "TOPIC" else named
-        if topic is not None and values["value"] is not None:
-            found.of_topics.setdefault(str(topic), {})[str(values["name"])] = str(values["value"])
+        values = Fields(zip(CONFIG.names, row, strict=True))
+        named = "" if values.resource_type == "BROKER" and not values.resource else None
+        topic = values.resource if values.resource_type == "TOPIC" else named
+        if topic is not None and values.value is not None:
+            found.of_topics.setdefault(str(topic), {})[str(values.name)] = str(values.value)
     return found

@@ -362,7 +362,7 @@ def read_file(path: Path) -> FileRows:
     name = there(without_credentials(os.fsdecode(path)))
     file = classify(name, name)
     if file.kind.read is not None:
-        contents = file.kind.read(file)
+        contents = file.contents()
         return FileRows(file.kind.name, contents.findings, lambda: contents.sections)
     findings: list[Finding] = []
 

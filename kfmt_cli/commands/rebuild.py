@@ -103,7 +103,7 @@ class Rebuild:
             except InputError as error:
                 self.run.complain(str(error))
         for (_, below), logs in found.items():
-            yield below, sorted(logs, key=lambda log: log.base_offset or 0)
+            yield below, sorted(logs, key=lambda log: log.base)
 
     def _rebuilt(self, logs: list[Input], progress: Progress) -> Iterator[Rebuilt]:
         try:

@@ -34,7 +34,7 @@ from kfmt_cli.core.codecs.compress import COMPRESSORS
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.partitions import partitions_below
 from kfmt_cli.errors import InputError
-from kfmt_cli.render.report.page_data import PageData
+from kfmt_cli.render.report.page_data import PageData, PageRow
 from kfmt_cli.render.sinks.objects import ObjectSink
 from kfmt_cli.render.start_lines import Step, step_lines
 from kfmt_cli.render.style import PLAIN
@@ -151,7 +151,7 @@ class Gathering:
             put_rows(run, cluster, [p for p in cluster.partitions if p.needs_decision])
 
     def _stat(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
-        found = frozenset(str(row["file"]) for row in data.of("finding"))
+        found = frozenset(row.file for row in data.of("finding"))
         n_partitions = max(len(data.of("partition")), 1)
         task = Stat(
             run,
@@ -171,9 +171,7 @@ class Gathering:
     def _txn(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
         """Search for transactions only in partitions with transactional or control batches."""
         named = {
-            row["file"]
-            for row in data.partitions
-            if row["transactional_batches"] or row["control_batches"]
+            row.file for row in data.partitions if row.transactional_batches or row.control_batches
         }
         task = ShowTransactions(run)
         for partition in partitions_below(paths, lambda _: None, lambda _: None):
@@ -205,7 +203,7 @@ def about(data: PageData, paths: tuple[str, ...]) -> None:
             "version": __version__,
             "json_version": VERSION,
             "made_at": int(time.time() * 1000),
-            "topics": len({row["topic"] for row in rows}),
+            "topics": len({row.topic for row in rows}),
             "partitions": len(rows),
             **{name: sum(_number(row, name) for row in rows) for name in _SUMS},
             "min_timestamp": _extreme(min, rows, "min_timestamp"),
@@ -220,11 +218,11 @@ def about(data: PageData, paths: tuple[str, ...]) -> None:
 _SUMS = ("segments", "bytes", "records")
 
 
-def _number(row: Object, name: str) -> int:
+def _number(row: PageRow, name: str) -> int:
     value = row[name]
     return value if isinstance(value, int) else 0
 
 
-def _extreme(of: Callable[[list[int]], int], rows: list[Object], name: str) -> int | None:
+def _extreme(of: Callable[[list[int]], int], rows: list[PageRow], name: str) -> int | None:
     known = [value for row in rows if isinstance(value := row[name], int)]
     return of(known) if known else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import PurePosixPath
@@ -13,6 +13,7 @@ from typing import Any
 from kfmt_cli.arrow.output import read_whole
 from kfmt_cli.commands.report_data import about
 from kfmt_cli.core.file_systems import file_system_at
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import classify
@@ -34,7 +35,7 @@ class _Sums:
     file: str
     values: dict[str, Any] = field(default_factory=dict)
 
-    def add(self, row: Mapping[str, Any], segments: int | None) -> None:
+    def add(self, row: Fields, segments: int | None) -> None:
         """Add the numbers of a log, or of a partition with several."""
         known = self.values
         counted = {"segments": segments, **{name: row.get(name) for name in _SUMMED}}
@@ -53,10 +54,10 @@ class _Sums:
         log_dir = None if partition is None else self.file.rpartition("/")[0]
         who = {"file": self.file, "topic": topic, "partition": partition, "log_dir": log_dir}
         counts = dict.fromkeys(("segments", "bytes", "batches", "records"), 0)
-        made = {**who, **counts, **self.values}
-        batches, records = made["batches"], made["records"]
+        made = Fields({**who, **counts, **self.values})
+        batches, records = made.batches, made.records
         if batches:
-            made["records_per_batch"] = round(records / batches, 2)
+            made.records_per_batch = round(records / batches, 2)
         return made
 
 
@@ -83,12 +84,12 @@ class _JobPage:
         self._places.add(place)
         return self.partitions.setdefault((folder, place), _Sums(folder))
 
-    def take_segment(self, row: Mapping[str, Any]) -> None:
+    def take_segment(self, row: Fields) -> None:
         """Take a row about a log from `verify` or `segments`."""
-        file = str(row["file"])
+        file = str(row.file)
         if classify(file, file).kind is not LOG:
             return  # metadata log snapshots are not part of a log
-        self._sums(file.rpartition("/")[0], (row["topic"], row["partition"])).add(row, 1)
+        self._sums(file.rpartition("/")[0], (row.topic, row.partition)).add(row, 1)
         if len(self.data.of(SEGMENT_STRIP.name)) >= MOST_LOGS:
             self.data.left_out[SEGMENT_STRIP.name] += 1
             return
@@ -96,19 +97,19 @@ class _JobPage:
         known = {name: row[name] for name in (*names, "min_timestamp", "max_timestamp")}
         self.data.put(SEGMENT_STRIP, {**known, "cells": []})
 
-    def take_finding(self, row: Mapping[str, Any]) -> None:
+    def take_finding(self, row: Fields) -> None:
         """Take a finding from `verify`."""
         names = (column.name for column in FINDING.columns)
         self.data.put(FINDING, {name: row[name] for name in names})
 
-    def take_partition(self, row: Mapping[str, Any]) -> None:
+    def take_partition(self, row: Fields) -> None:
         """Take a row of `stats`, which does not name the partition's directory."""
-        place = row["topic"], row["partition"]
+        place = row.topic, row.partition
         if place in self._places:
             return  # a job that read its logs gave more details
-        named = row["topic"] if row["partition"] is None else f"{row['topic']}-{row['partition']}"
-        times = {"min_timestamp": row["first_time"], "max_timestamp": row["last_time"]}
-        self._sums(str(named), place).add({**row, **times}, None)
+        named = row.topic if row.partition is None else f"{row.topic}-{row.partition}"
+        times = {"min_timestamp": row.first_time, "max_timestamp": row.last_time}
+        self._sums(str(named), place).add(Fields(row, **times), None)
 
     def end(self, inputs: tuple[str, ...]) -> PageData:
         """Complete and return the data, once all tables are read."""
@@ -118,17 +119,17 @@ class _JobPage:
             data.put(STATISTICS, sums.row(place))
             if place[0] is not None:
                 of = topics.setdefault(place[0], _Sums(file.rpartition("/")[0]))
-                of.add(sums.values, sums.values.get("segments"))
+                of.add(Fields(sums.values), sums.values.get("segments"))
         for topic, sums in topics.items():
             data.put(STATISTICS, sums.row((topic, None)))
-        if any(row["severity"] == "error" for row in data.of("finding")):
+        if any(row.severity == "error" for row in data.of("finding")):
             data.exit_code = max(data.exit_code, ExitCode.FINDINGS)
         about(data, inputs)
         return data
 
 
 # In reading order: the most detailed tables first.
-_READERS: dict[str, Callable[[_JobPage, Mapping[str, Any]], None]] = {
+_READERS: dict[str, Callable[[_JobPage, Fields], None]] = {
     "segments": _JobPage.take_segment,
     "findings": _JobPage.take_finding,
     "partitions": _JobPage.take_partition,
@@ -142,17 +143,17 @@ def gather_jobs(folders: tuple[str, ...]) -> PageData:
     for folder in folders:
         top = _top(folder)
         summary = _summary(top)
-        inputs |= dict.fromkeys(map(str, summary["inputs"]))
-        for words in summary["unread"]:
+        inputs |= dict.fromkeys(map(str, summary.inputs))
+        for words in summary.unread:
             page.data.tell(str(words))
             page.data.exit_code = ExitCode.UNREADABLE
-        format_ = str(_kept(top, "job.json")["options"].get("format", "parquet"))
+        format_ = str(_kept(top, "job.json").options.get("format", "parquet"))
         tables: dict[str, list[str]] = {}
-        for path in summary["written"]:
+        for path in summary.written:
             below = _below(str(path))
             tables.setdefault(PurePosixPath(below).parts[0].partition(".")[0], []).append(below)
         if not tables.keys() & _READERS.keys():
-            job = summary["job"]
+            job = summary.job
             words = f"job {job} writes no tables that a report can use"
             raise UsageError(f"{folder}: {words}; use verify, segments or stats")
         for name, take in _READERS.items():
@@ -175,14 +176,14 @@ def _below(path: str) -> str:
     return str(PurePosixPath(*names[-2 if names[-1].startswith("part-") else -1 :]))
 
 
-def _kept(top: str, name: str) -> dict[str, Any]:
+def _kept(top: str, name: str) -> Fields:
     """A JSON file that a job keeps about itself; raises InputError."""
     path = f"{top}/{KEPT}/{name}"
     data = read_whole(path)
     if data is None:
         raise InputError(f"{top}: no completed kfmt pipeline job found", file=top)
     try:
-        found: dict[str, Any] = json.loads(data)
+        found: Fields = json.loads(data, object_hook=Fields)
     except ValueError as error:
         raise InputError(f"{path}: {error}", file=path) from error
     return found
@@ -197,15 +198,15 @@ def _at(path: str) -> tuple[Any, str]:
     return file_system_at(path)
 
 
-def _summary(top: str) -> dict[str, Any]:
+def _summary(top: str) -> Fields:
     found = _kept(top, "summary.json")
-    return {name: found.get(name) or default for name, default in _SUMMARY.items()}
+    return Fields({name: found.get(name) or default for name, default in _SUMMARY.items()})
 
 
 _SUMMARY: dict[str, Any] = {"inputs": [], "unread": [], "written": [], "job": ""}
 
 
-def _rows(top: str, below: str, format_: str) -> Iterator[dict[str, Any]]:
+def _rows(top: str, below: str, format_: str) -> Iterator[Fields]:
     """The rows of a file, with times in milliseconds; raises InputError."""
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -229,8 +230,8 @@ def _rows(top: str, below: str, format_: str) -> Iterator[dict[str, Any]]:
 _TEXTS = ("file", "topic", "message", "expected", "found", *_NAMED)
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: _value(name, value) for name, value in row.items()}
+def _plain(row: dict[str, Any]) -> Fields:
+    return Fields({name: _value(name, value) for name, value in row.items()})
 
 
 def _value(name: str, value: Any) -> Any:

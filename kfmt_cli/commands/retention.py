@@ -192,8 +192,8 @@ def facts_of(
     directory: LogDirectory,
 ) -> SegmentTimes:
     """The size and times by which retention judges a segment."""
-    ends = (following[0].base_offset or 0) if following else end
-    base, size = file.base_offset or 0, size_of(file)
+    ends = following[0].base if following else end
+    base, size = file.base, size_of(file)
     largest, why = _last_time(file)
     if largest == 0 and not following and directory.marker is None and active.last_time is not None:
         # A preallocated entry: a broker that is running, or recovers, uses the real one.
@@ -255,7 +255,7 @@ def _open(path: str, name: str, stack: ExitStack) -> tuple[int, Callable[[int, i
 def active_of(file: Input) -> tuple[ActiveFacts, int]:
     """Facts about the active segment, and its end offset: from its first batch and the batches
     after the last entry of its offset index. Raises InputError."""
-    base = file.base_offset or 0
+    base = file.base
     entries, position = _last_entry(file, OFFSET_INDEX.suffix, _OFFSETS)
     times, _ = _last_entry(file, TIMES.suffix, _ENTRY)
     first_time = last_time = None

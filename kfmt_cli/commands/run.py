@@ -137,12 +137,14 @@ class Run:
     def seen(self, finding: Finding) -> None:
         """Count a finding for the exit code."""
         severity = finding.code.severity
-        if severity is Severity.ERROR or (self.strict and severity is Severity.WARNING):
+        self._count(severity is Severity.ERROR, severity is Severity.WARNING)
+
+    def _count(self, errors: int, warnings: int) -> None:
+        if errors or (self.strict and warnings):
             self.host.reached(ExitCode.FINDINGS)
 
     def _result(self, result: Result) -> None:
-        if result.errors or (self.strict and result.warnings):
-            self.host.reached(ExitCode.FINDINGS)
+        self._count(result.errors, result.warnings)
         self.summary.add(result)
         self.left_out(result.file, result.findings)
         self.sink.result(result)

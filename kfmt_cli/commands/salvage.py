@@ -30,7 +30,7 @@ from kfmt_cli.commands.salvaged_partition import (
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds import META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE
 from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX, read_rows
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import SWAP, Input
 from kfmt_cli.disk.kinds.logs import DELETED_LOG, KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.names import mark_of, place_of
@@ -220,7 +220,7 @@ class Salvage:
         except (CheckpointError, NumberError):
             return True
         if file.kind.read is not None:
-            findings = file.kind.read(file).findings
+            findings = file.contents().findings
         else:
             findings = list(Verifier(True, self.limit, 0).findings(file))
         return any(finding.code.severity is Severity.ERROR for finding in findings)
@@ -288,13 +288,13 @@ class Salvage:
         for i, log in enumerate(logs):
             if extents[log.path] is UNREAD:
                 continue
-            later = (log.base_offset or 0 for log in logs[i + 1 :] if extents[log.path] is not None)
+            later = (log.base for log in logs[i + 1 :] if extents[log.path] is not None)
             name = str(partition.below / PurePath(log.path).name)
             done = self._log(staging, salvager, log, name, next(later, NO_END), progress)
             if done is None:
                 continue
             # An empty last segment sets the log end offset.
-            is_end = i + 1 == len(logs) and (log.base_offset or 0) > salvager.last_offset
+            is_end = i + 1 == len(logs) and log.base > salvager.last_offset
             if done.batches_after or is_end:
                 written.append(classify(str(staging.folder / name), name))
             else:
@@ -321,7 +321,7 @@ class Salvage:
             scanned.append(one)
             results.append(result)
         made = rearranged(scanned)
-        last = max((log.base_offset or 0 for log in partition.logs), default=0)
+        last = max((log.base for log in partition.logs), default=0)
         written, aside = write_arranged(staging, str(partition.below), scanned, made, last)
         for name in aside:
             self._index(staging, classify(str(staging.folder / name), name), PurePath(name).parent)
@@ -369,7 +369,7 @@ class Salvage:
         snapshots = [file for file in there.files if file.endswith(PRODUCER_SNAPSHOT.suffix)]
         if not snapshots:
             return
-        begun = read_rows(there.input(snapshots[-1])).table["current_txn_first_offset"]
+        begun = there.input(snapshots[-1]).contents().table.current_txn_first_offset
         begun = begun[begun >= 0]
         if len(begun):
             where = "" if name == "." else f"{safe(name)}: "

@@ -78,7 +78,7 @@ def is_orderly(partition: SalvagedPartition, extents: Extents) -> bool:
         extent = extents[log.path]
         if not isinstance(extent, LogExtent):
             continue
-        base = log.base_offset or 0
+        base = log.base
         if not extent.is_ordered or extent.first < base or base <= end:
             return False
         if extent.last - base > MAX_RELATIVE_OFFSET:

@@ -15,9 +15,10 @@ from kfmt_cli.arrow.condition import Condition
 from kfmt_cli.arrow.inputs import files_of, input_of
 from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.tables import MAKERS, PieceRead, rows_of
+from kfmt_cli.core.placeholders import COPIES
 from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.tree import TROUBLES, printable
+from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.damage import UNREAD
 from kfmt_cli.findings.finding import Severity
@@ -101,7 +102,7 @@ class TableScan:
     def _listed(self) -> Iterator[Piece]:
         """The files of all paths, named as the paths are given."""
         for path in self.request.paths:
-            for words in TROUBLES.get(path.rstrip(os.sep), ()):
+            for words in COPIES.troubles(path):
                 self.so_far.unread[words] = None
             try:
                 files = files_of(replace(self.request, paths=(path,)))

@@ -202,8 +202,8 @@ class Stat:
             row = asdict(subject)
             if not subject.file:
                 known = places[subject.topic]
-                row["file"] = _common(known)
-                row["log_dir"] = row["file"] if len(known) == 1 else None
+                common = _common(known)
+                row |= {"file": common, "log_dir": common if len(known) == 1 else None}
             sink.document(STATISTICS, {**row, **stat_row(found)}, text)
         for name, found in totals:
             sink.put(table.line(name, found))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
@@ -18,6 +18,7 @@ from kfmt_cli.commands.internal_topics import TopicPartition, end_of, partitions
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.json_text import json_text
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import place_of
@@ -161,7 +162,7 @@ class ShowState:
                 break
             replay.begin()
         for log, following in zip_longest(partition.logs, partition.logs[1:]):
-            if following is None or (following.base_offset or 0) > start:
+            if following is None or following.base > start:
                 self._take(replay, log, at_offset, start, findings if tell else None)
         state = replay.state()
         if tell:
@@ -209,10 +210,10 @@ class ShowState:
 
     def _with_lag(self, type_: StateType, row: Row, log_directory: str) -> Row:
         """A row with a reading position, completed with log end offset and lag."""
-        values = dict(zip(type_.names, row, strict=True))
+        values = Fields(zip(type_.names, row, strict=True))
         if type_ is SHARE_PARTITION:
-            values["topic"] = self._names_in(log_directory).get(str(values["topic_id"]))
-        name = f"{values['topic']}-{values['partition']}"
+            values.topic = self._names_in(log_directory).get(str(values.topic_id))
+        name = f"{values.topic}-{values.partition}"
         if name not in self._ends:
             self._ends[name] = self._end_in(f"{log_directory}/{name}")
         end, offset, read = self._ends[name], values[READING[type_]], _read_ahead(type_, values)
@@ -309,7 +310,7 @@ class ShowState:
         run.rows(name, row_type, [rows], nouns)
 
 
-def _read_ahead(type_: StateType, values: Mapping[str, object]) -> int | None:
+def _read_ahead(type_: StateType, values: Fields) -> int | None:
     """The number of offsets from the reading position on that are read; None if unknown.
 
     Of a share partition: `org.apache.kafka.coordinator.group.GroupCoordinatorService`,
@@ -317,7 +318,7 @@ def _read_ahead(type_: StateType, values: Mapping[str, object]) -> int | None:
     """
     if type_ is not SHARE_PARTITION:
         return int(type_ is MIRROR_SYNC)
-    start, complete = values["start_offset"], values["delivery_complete_count"]
+    start, complete = values.start_offset, values.delivery_complete_count
     if not isinstance(start, int) or not isinstance(complete, int):
         return None
     return complete if start >= 0 and complete >= 0 else None

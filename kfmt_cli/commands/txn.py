@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 
 from kfmt_cli.broker.defaults import TRANSACTION_MAX_TIMEOUT_MS
@@ -15,6 +15,7 @@ from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.each_partition import each_partition
 from kfmt_cli.commands.run import Cells, Run, in_pieces
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.times import time_text
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import mark_of, place_of
@@ -25,13 +26,12 @@ from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.stream import stream
 from kfmt_cli.render.style import grouped, safe
 from kfmt_cli.rows.documents import TRANSACTIONS
-from kfmt_cli.rows.state_types import TRANSACTIONAL_ID
 from kfmt_cli.rows.transaction import TRANSACTION
 
 COORDINATOR = "__transaction_state"
 # States in which the coordinator will still end a transaction.
 GOING_ON = ("Ongoing", "PrepareCommit", "PrepareAbort")
-Known = dict[int, dict[str, object]]  # coordinator rows by producer id
+Known = dict[int, Fields]
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class ShowTransactions:
             "hanging": _is_hanging(partition, transaction, following, known) if is_open else None,
             "producer_id": transaction.producer_id,
             "producer_epoch": transaction.producer_epoch,
-            "transactional_id": None if about is None else about["transactional_id"],
+            "transactional_id": None if about is None else about.transactional_id,
             "first_offset": transaction.first_offset,
             "last_offset": transaction.last_offset,
             "records": transaction.records,
@@ -162,11 +162,8 @@ class ShowTransactions:
                                 replay.take(record)
                 except InputError as error:
                     self.run.complain(str(error))
-            for row in replay.state()[TRANSACTIONAL_ID].values():
-                values = dict(zip(TRANSACTIONAL_ID.names, row, strict=True))
-                number = values["producer_id"]
-                assert isinstance(number, int)
-                known[number] = {**values}
+            ids = [Fields(row) for _, row in replay.rows()]
+            known |= {of.producer_id: of for of in sorted(ids, key=attrgetter("transactional_id"))}
         self._known[log_directory] = known
         return known
 
@@ -194,10 +191,10 @@ def _cell(value: object) -> str | int | None:
 
 def _goes_on(partition: Partition) -> bool:
     """Whether the directory has logs after the last one given."""
-    last = max(log.base_offset or 0 for log in partition.logs)
+    last = max(log.base for log in partition.logs)
     names = listing(str(partition.folder)).files
     logs = (classify(name, name) for name in names if name.endswith(LOG.suffix))
-    return any((log.base_offset or 0) > last for log in logs)
+    return any(log.base > last for log in logs)
 
 
 def _is_hanging(
@@ -217,7 +214,6 @@ def _is_hanging(
             and following.newest - transaction.start > TRANSACTION_MAX_TIMEOUT_MS
         )
         return True if late else None
-    places = json.loads(str(about["partitions"] or "[]"))
     named = partition.folder.name
-    here = any(f"{of['topic']}-{of['partition']}" == named for of in places)
-    return about["state"] not in GOING_ON or not here
+    here = any("{topic}-{partition}".format(**place) == named for place in about.partitions)
+    return about.state not in GOING_ON or not here

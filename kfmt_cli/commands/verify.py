@@ -206,9 +206,8 @@ class VerifyKind:
     def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
         """Check all files; yields findings and results in order."""
         for file in self._files:
-            assert self.kind.read is not None
             try:
-                contents = self.kind.read(file)
+                contents = file.contents()
             except InputError as error:
                 yield Unread.of(error)
                 continue

@@ -7,7 +7,7 @@ A URL is split where it is given. All that follows gets the URL without them, an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -52,8 +52,23 @@ class Parts(NamedTuple):
     """Whether the password has a character that ends the host."""
 
 
-# By store and bucket or host.
-_KEPT: dict[tuple[str, str], Credentials] = {}
+class KeptCredentials:
+    """The credentials that this process was given, by store and bucket or host."""
+
+    def __init__(self) -> None:
+        self.by_place: dict[tuple[str, str], Credentials] = {}
+
+    def keep(self, place: tuple[str, str], credentials: Credentials) -> bool:
+        """Keep credentials; whether others are kept."""
+        return self.by_place.setdefault(place, credentials) != credentials
+
+    def secrets(self) -> Iterator[str]:
+        """The parts that nobody may see."""
+        for credentials in self.by_place.values():
+            yield from credentials.secrets()
+
+
+KEPT = KeptCredentials()
 
 
 def without_credentials(url: str) -> str:
@@ -65,7 +80,7 @@ def without_credentials(url: str) -> str:
     if parts.is_torn:
         words = "the credentials contain /, ? or #; write them as %2F, %3F and %23"
         raise UsageError(f"{parts.clean}: {words}")
-    if parts.credentials is not None and _keep(parts.place, parts.credentials):
+    if parts.credentials is not None and KEPT.keep(parts.place, parts.credentials):
         words = "is given with different credentials; use one run for each of them"
         raise UsageError(f"{parts.place[0]}://{parts.place[1]}: {words}")
     return parts.clean
@@ -73,15 +88,14 @@ def without_credentials(url: str) -> str:
 
 def credentials_of(url: str) -> Credentials | None:
     """The credentials kept for a URL's bucket or host."""
-    return _KEPT.get(_parts(url).place)
+    return KEPT.by_place.get(_parts(url).place)
 
 
 def hidden(text: str) -> str:
     """A message, maybe of a library, without credentials."""
     text = _IN_TEXT.sub(_hidden_url, text)
-    for credentials in _KEPT.values():
-        for secret in credentials.secrets():
-            text = text.replace(secret, "***")
+    for secret in KEPT.secrets():
+        text = text.replace(secret, "***")
     return text
 
 
@@ -96,17 +110,12 @@ class SentCredentials:
     def __reduce__(
         self,
     ) -> tuple[Callable[..., SentCredentials], tuple[Mapping[tuple[str, str], Credentials]]]:
-        return _arrived, (dict(_KEPT),)
+        return _arrived, (dict(KEPT.by_place),)
 
 
 def _arrived(kept: Mapping[tuple[str, str], Credentials]) -> SentCredentials:
-    _KEPT.update(kept)
+    KEPT.by_place.update(kept)
     return SentCredentials()
-
-
-def _keep(place: tuple[str, str], credentials: Credentials) -> bool:
-    """Keep credentials; whether others are kept."""
-    return _KEPT.setdefault(place, credentials) != credentials
 
 
 def _parts(url: str) -> Parts:

@@ -30,7 +30,7 @@ class DirectSource:
             self._fd = _opened(path)
         except OSError as error:
             raise InputError(f"{name}: {error.strerror}", file=path) from error
-        self.size: int | None = os.fstat(self._fd).st_size
+        self.size = os.fstat(self._fd).st_size
         self._start = 0
         self._held = b""
 
@@ -63,7 +63,7 @@ class DirectSource:
 
     def end_of_data(self) -> int:
         """Where the written data ends; the file's size if the system cannot tell."""
-        return end_of_data(self._fd, self.size or 0)
+        return end_of_data(self._fd, self.size)
 
     def prefetch(self, position: int, length: int) -> None:
         pass

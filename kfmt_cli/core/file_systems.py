@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlencode
 
@@ -52,7 +52,7 @@ def one_line(error: Exception) -> str:
     return hidden((str(error).splitlines() or [type(error).__name__])[0])[:MOST_WORDS]
 
 
-@cache
+@lru_cache(maxsize=64)
 def _file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[str], str]]:
     """The file system of a host, and a function from URLs to its paths; raises InputError and
     UsageError with a one-line reason. host: with credentials, if they are in a URL."""

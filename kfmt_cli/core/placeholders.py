@@ -1,13 +1,16 @@
-"""Files whose bytes are elsewhere: in a store, or in the chunks of tiered storage.
+"""Files whose bytes are elsewhere: in a store, in an archive, in the chunks of tiered storage.
 
-Each has a placeholder in a temporary directory: a sparse file of its size and time. Code that reads
-names, sizes and times needs no special case; only code that opens files asks here.
+Those of a store or of tiered storage have placeholders in a temporary directory: sparse files of
+their sizes and times. Code that reads names, sizes and times needs no special case; only code that
+opens files asks here.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,10 +24,95 @@ Opener = Callable[[str], "Source | None"]
 """Opens a path under its directory; None for a file that is really there."""
 
 CONNECTIONS = 8  # to stores, at once
-# By placeholder directory.
-OPENERS: dict[str, Opener] = {}
-# By file path; takes precedence over `OPENERS`.
-FILES: dict[str, Opener] = {}
+
+
+@dataclass(slots=True)
+class LocalCopy:
+    """A temporary directory, or a file, that is read in place of what a user gave."""
+
+    path: str
+    given: str
+    opener: Opener | None = None
+    """Opens its placeholders."""
+    troubles: dict[str, list[str]] = field(default_factory=dict)
+    """Messages about unreadable content, by the directories that lack it."""
+    is_tiered: bool = False
+    """Whether it was put together from tiered storage."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Where its unpacked files come from, by their paths."""
+
+
+class Copies:
+    """The copies that this process has made; they are deleted when it ends."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._copies: list[LocalCopy] = []
+        self._openers: dict[str, Opener] = {}
+
+    def add(self, path: str, given: str, opener: Opener | None = None) -> LocalCopy:
+        """A new copy."""
+        made = LocalCopy(path, given, opener)
+        self._copies.append(made)
+        return made
+
+    def given(self, path: str) -> str:
+        """A path as the user gave it; unpacked files are shown in their archive."""
+        for copy in self._copies:
+            if path.startswith(copy.path):
+                return self.given(copy.files.get(path) or copy.given + path[len(copy.path) :])
+        return path
+
+    def of(self, given: str) -> LocalCopy | None:
+        """The copy of what a user gave."""
+        return next((copy for copy in self._copies if copy.given == given), None)
+
+    def troubles(self, path: str) -> list[str]:
+        """Messages about unreadable content of a directory."""
+        path = path.rstrip(os.sep)
+        return [words for copy in self._copies for words in copy.troubles.get(path, ())]
+
+    def is_tiered(self, path: str) -> bool:
+        """Whether a path is in a copy that was put together from tiered storage."""
+        return any(copy.is_tiered and path.startswith(copy.path) for copy in self._copies)
+
+    @property
+    def are_elsewhere(self) -> bool:
+        """Whether some of them have placeholders."""
+        return any(copy.opener is not None for copy in self._copies)
+
+    def is_placeholder(self, path: str) -> bool:
+        """Whether a path is that of a placeholder, if it exists."""
+        return path in self._openers or any(
+            copy.opener is not None and path.startswith(copy.path) for copy in self._copies
+        )
+
+    def opened(self, path: str) -> Source | None:
+        """Open a placeholder's bytes; None for any other file. Raises InputError."""
+        if path in self._openers:
+            return self._openers[path](path)
+        for copy in self._copies:
+            if copy.opener is not None and path.startswith(copy.path):
+                source = copy.opener(path)
+                if source is not None:
+                    return source
+        return None
+
+    @contextmanager
+    def opening(self, openers: Mapping[str, Opener]) -> Iterator[None]:
+        """Open some paths in another way for the time of a block."""
+        self._openers.update(openers)
+        try:
+            yield
+        finally:
+            for path in openers:
+                del self._openers[path]
+
+
+COPIES = Copies()
 
 
 def placeholder(path: Path, size: int, modified: int) -> None:
@@ -40,29 +128,19 @@ def placeholder(path: Path, size: int, modified: int) -> None:
 
 def is_elsewhere(path: str) -> bool:
     """Whether a file's bytes are elsewhere, if it exists."""
-    if not is_local(path) or path in FILES:
-        return True
-    return bool(OPENERS) and any(path.startswith(folder) for folder in OPENERS)
+    return not is_local(path) or COPIES.is_placeholder(path)
 
 
 def opened_elsewhere(path: str) -> Source | None:
     """Open a placeholder's bytes or a URL; None for any other file. Raises InputError."""
     try:
-        return _opened(path)
+        source = COPIES.opened(path)
+        if source is None and not is_local(path):
+            from kfmt_cli.core.stored_source import StoredSource
+
+            source = StoredSource(path)
+        return source
     except InputError as error:
         if error.is_gone:
             error.file = path
         raise
-
-
-def _opened(path: str) -> Source | None:
-    if path in FILES:
-        return FILES[path](path)
-    for folder, opener in OPENERS.items():
-        if path.startswith(folder) and (source := opener(path)) is not None:
-            return source
-    if is_local(path):
-        return None
-    from kfmt_cli.core.stored_source import StoredSource
-
-    return StoredSource(path)

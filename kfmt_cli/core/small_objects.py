@@ -9,15 +9,16 @@ object and reports any error.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kfmt_cli.core.credentials import SAME
 from kfmt_cli.core.file_systems import ATTEMPTS, PATIENCE, file_system_at
+from kfmt_cli.core.layout.fields import Fields
 
 if TYPE_CHECKING:
     from obstore.store import AzureStore, S3Store
@@ -30,7 +31,6 @@ _OF_CONTAINERS = (
     *("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
-_FAILED: Counter[str] = Counter()
 
 
 def is_fetched(url: str, size: int) -> bool:
@@ -68,18 +68,18 @@ def _by_obstore(url: str, most: int | None) -> bytes | None:
     top = url.removesuffix(name)
     if top == url or NO_NAMES & set(name.split("/")):  # obstore would take x//y for x/y
         return None
-    store = _store(_kind(url), top, bucket) if _FAILED[top] < MOST_FAILURES else None
-    if store is None:
+    used = _bucket(_kind(url), top, bucket)
+    if used.store is None or used.failures >= MOST_FAILURES:
         return None
     try:
-        found = obstore.get(store, name)
+        found = obstore.get(used.store, name)
         data = None if most is not None and found.meta["size"] > most else bytes(found.bytes())
     except FileNotFoundError:
         return None
     except Exception:
-        _FAILED[top] += 1
+        used.failures += 1
         raise
-    _FAILED[top] = 0
+    used.failures = 0
     return data
 
 
@@ -136,7 +136,8 @@ def _place(url: str) -> tuple[S3Store | AzureStore | None, str]:
     try:
         import obstore.exceptions  # noqa: F401 (needed by all that follows)
 
-        return _store(kind, url.removesuffix(name), bucket) if kind in _STORES else None, name
+        top = url.removesuffix(name)
+        return _bucket(kind, top, bucket).store if kind in _STORES else None, name
     except ImportError:
         return None, name
 
@@ -149,39 +150,49 @@ def store_settings(url: str) -> dict[str, Any] | None:
         return None
     system, _ = file_system_at(url)
     _, (settings,) = system.__reduce__()
-    return _STORES[kind](system, settings)
+    return _STORES[kind](system, Fields(settings))
 
 
-@cache
-def _store(kind: str, top: str, bucket: str) -> S3Store | AzureStore | None:
-    """A bucket with pyarrow's settings, by the URL of its top; None if obstore cannot use the same
-    credentials."""
+@dataclass(slots=True)
+class _Bucket:
+    """A bucket."""
+
+    store: S3Store | AzureStore | None = None
+    """None if obstore cannot use the same credentials."""
+    failures: int = 0
+    """In a row."""
+
+
+@lru_cache(maxsize=64)
+def _bucket(kind: str, top: str, bucket: str) -> _Bucket:
+    """A bucket with pyarrow's settings, by the URL of its top."""
     config = store_settings(top)
     if config is None:
-        return None
+        return _Bucket()
     from obstore.store import AzureStore, S3Store
 
     patience = timedelta(seconds=PATIENCE)
     made = S3Store if kind == "s3" else AzureStore
-    return made(
+    store = made(
         bucket,
         client_options={"allow_http": True, "timeout": patience, "connect_timeout": patience},
         retry_config={"max_retries": ATTEMPTS - 1, "retry_timeout": patience},
         **config,
     )
+    return _Bucket(store)
 
 
-def _s3(system: fs.S3FileSystem, settings: dict[str, Any]) -> dict[str, Any] | None:
+def _s3(system: fs.S3FileSystem, settings: Fields) -> dict[str, Any] | None:
     config: dict[str, Any] = {"region": system.region}
-    endpoint = settings["endpoint_override"]
+    endpoint = settings.endpoint_override
     if endpoint:
-        config["endpoint"] = endpoint if "://" in endpoint else f"{settings['scheme']}://{endpoint}"
+        config["endpoint"] = endpoint if "://" in endpoint else f"{settings.scheme}://{endpoint}"
     elif os.environ.get("AWS_ENDPOINT"):  # only obstore would use it
         return None
-    if settings["access_key"]:  # in the URL
-        config["access_key_id"] = settings["access_key"]
-        config["secret_access_key"] = settings["secret_key"]
-        token = settings["session_token"]
+    if settings.access_key:  # in the URL
+        config |= {"access_key_id": settings.access_key}
+        config |= {"secret_access_key": settings.secret_key}
+        token = settings.session_token
         return {**config, "session_token": token} if token else config
     if os.environ.get("AWS_ACCESS_KEY_ID"):
         return config
@@ -195,17 +206,17 @@ def _s3(system: fs.S3FileSystem, settings: dict[str, Any]) -> dict[str, Any] | N
     return None if is_alone and not any(map(os.environ.get, _OF_CONTAINERS)) else config
 
 
-def _azure(system: fs.AzureFileSystem, settings: dict[str, Any]) -> dict[str, Any] | None:
+def _azure(system: fs.AzureFileSystem, settings: Fields) -> dict[str, Any] | None:
     del system
-    account, authority = settings["account_name"], settings["blob_storage_authority"]
+    account, authority = settings.account_name, settings.blob_storage_authority
     place = f"{account}{authority}" if authority.startswith(".") else f"{authority}/{account}"
-    config = {"account_name": account, "endpoint": f"{settings['blob_storage_scheme']}://{place}"}
-    if settings["account_key"]:
-        return {**config, "account_key": settings["account_key"]}
-    return {**config, "sas_key": settings["sas_token"]} if settings["sas_token"] else None
+    config = {"account_name": account, "endpoint": f"{settings.blob_storage_scheme}://{place}"}
+    if settings.account_key:
+        return {**config, "account_key": settings.account_key}
+    return {**config, "sas_key": settings.sas_token} if settings.sas_token else None
 
 
-_STORES: dict[str, Callable[[Any, dict[str, Any]], dict[str, Any] | None]] = {
+_STORES: dict[str, Callable[[Any, Fields], dict[str, Any] | None]] = {
     "s3": _s3,
     "abfs": _azure,
 }

@@ -40,13 +40,15 @@ READ_ONLY = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_BINARY", 0) | getattr(os
 class Source(Protocol):
     """A file or a stream.
 
-    name: as the user gave it. size: in bytes when it was opened, None for a stream. largest: the
-    longest block that can be requested.
+    name: as the user gave it. largest: the longest block that can be requested.
     """
 
     name: str
-    size: int | None
     largest: int
+
+    @property
+    def size(self) -> int | None:
+        """Its bytes when it was opened, None for a stream."""
 
     def block(self, position: int, length: int, least: int) -> bytes:
         """Up to `length` bytes starting at byte `position`.
@@ -163,16 +165,14 @@ class SourceWindow:
     def __init__(self, source: Source, size: int) -> None:
         self._source = source
         self.name = source.name
-        self.size: int | None = size
+        self.size = size
         self.largest = source.largest
 
     def block(self, position: int, length: int, least: int) -> bytes:
-        assert self.size is not None
         room = max(self.size - position, 0)
         return self._source.block(position, min(length, room), min(least, room)) if room else b""
 
     def prefetch(self, position: int, length: int) -> None:
-        assert self.size is not None
         if position < self.size:
             self._source.prefetch(position, min(length, self.size - position))
 

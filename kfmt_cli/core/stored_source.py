@@ -39,7 +39,7 @@ class StoredSource:
         fetch: Callable[[str, int], bytes | None] = fetched,
     ) -> None:
         self.name = path
-        self.size: int | None
+        self.size: int
         self._file: NativeFile | None = None
         self._start = 0
         is_small = listed is not None and is_fetched(path, listed)
@@ -56,7 +56,6 @@ class StoredSource:
 
     def block(self, position: int, length: int, least: int) -> bytes:
         del least  # a read returns all available bytes
-        assert self.size is not None
         end = min(position + length, self.size)
         held_to = self._start + len(self._held)
         if end <= position:
@@ -71,7 +70,6 @@ class StoredSource:
 
     def _go_on(self, position: int, held_to: int, end: int) -> None:
         """Also buffer the bytes up to `end`."""
-        assert self.size is not None
         parts = [self._held[position - self._start :]]
         while held_to < end:
             ahead, self._ahead = self._ahead, None

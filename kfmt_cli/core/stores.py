@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,13 +26,27 @@ T = TypeVar("T")
 
 PAUSES = 0.5, 2.0, 5.0  # seconds between attempts
 FAILING = 60.0  # seconds for which a store counts as failing
-_FAILED: dict[str, float] = {}  # when a store last failed, by URL
 # Errors that another attempt does not fix; 408 and 429 ask for one.
 _REFUSED = re.compile(
     r"HTTP status 4(?!08|29)\d\d|credentials"
     r"|AWS Error (ACCESS_DENIED|INVALID_|SIGNATURE_DOES_NOT_MATCH|NO_SUCH_|RESOURCE_NOT_FOUND)",
     re.IGNORECASE,
 )
+
+
+@dataclass(slots=True)
+class _Health:
+    """Whether a store fails."""
+
+    failed_at: float = -FAILING
+    """When it last failed, in seconds."""
+
+
+@lru_cache(maxsize=256)
+def _health(store: str) -> _Health:
+    """The health of the store at a URL."""
+    del store
+    return _Health()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +70,12 @@ def insist(ask: Callable[[], T], path: str, what: str = "") -> T:
     """
     started = time.monotonic()
     store = "/".join(path.split("/", 3)[:3])
-    is_failing = started - _FAILED.get(store, -FAILING) < FAILING
+    health = _health(store)
+    is_failing = started - health.failed_at < FAILING
     for pause in (None,) if is_failing else (*PAUSES, None):
         try:
             answer = ask()
-            _FAILED.pop(store, None)
+            health.failed_at = -FAILING
             return answer
         except InputError:
             raise
@@ -72,7 +87,7 @@ def insist(ask: Callable[[], T], path: str, what: str = "") -> T:
             is_late = time.monotonic() - started > PATIENCE
             is_refused = isinstance(error, PermissionError) or _REFUSED.search(words)
             if not is_refused and (pause is None or is_late):
-                _FAILED[store] = time.monotonic()
+                health.failed_at = time.monotonic()
             if pause is None or is_late or is_refused:
                 # Without the error, which may have the URL with its credentials.
                 raise InputError(f"{path}{what}: {words}") from None

@@ -23,7 +23,7 @@ from kfmt_cli.core.compressed_files import packed_suffix, reader
 from kfmt_cli.core.placeholders import opened_elsewhere
 from kfmt_cli.core.source import READ_AT_ONCE, READ_ONLY, FileSource, SourceFile
 from kfmt_cli.disk.names import is_packed
-from kfmt_cli.disk.tree import UNPACKED_FILES, printable
+from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import InputError
 
 _OTHERS: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open}
@@ -74,9 +74,12 @@ def _unpacking(error: OSError, to: str) -> str:
     return f"{words}: {error.strerror}"
 
 
-def unpack_files(top: str, to: str) -> list[str]:
+def unpack_files(top: str, to: str, unpacked: dict[str, str]) -> list[str]:
     """Link the files of a directory into another, unpacking those compressed as a whole; the
-    directories that are left out, with reasons. Raises InputError."""
+    directories that are left out, with reasons. Raises InputError.
+
+    unpacked: receives where each unpacked file comes from, by its path.
+    """
     troubles: list[str] = []
 
     def skip(error: OSError) -> None:
@@ -94,7 +97,7 @@ def unpack_files(top: str, to: str) -> list[str]:
                 if not is_packed(name):
                     (here / name).symlink_to(path)
                 elif plain not in files:
-                    UNPACKED_FILES[str(here / plain)] = os.path.join(folder, name)  # noqa: PTH118 (as given)
+                    unpacked[str(here / plain)] = os.path.join(folder, name)  # noqa: PTH118 (as given)
                     with _opened(str(path)) as packed:
                         stream = _Stream(reader(packed, suffix, printable(str(path))))
                         _write(here / plain, path.stat().st_mtime, cast(IO[bytes], stream))

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kfmt_cli.core.credentials import without_credentials
-from kfmt_cli.core.placeholders import OPENERS, is_elsewhere
+from kfmt_cli.core.placeholders import COPIES, is_elsewhere
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM, has_other_form, is_packed
-from kfmt_cli.disk.tree import TROUBLES, UNPACKED, Folder, is_folder, printable, walk
+from kfmt_cli.disk.tree import Folder, is_folder, printable, walk
 from kfmt_cli.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.lz4", ".tar.bz2", ".tar.xz", ".zip")
 RSM_PRIVATE_KEY: ContextVar[str | None] = ContextVar("rsm_private_key", default=None)
 """The file with the private key for encrypted segments that this run reads."""
-# The directories that contain the placeholders of tiered segments.
-_TIERED: list[str] = []
 
 
 def made_of(path: str) -> str:
@@ -62,16 +60,15 @@ def _inside(source: str, path: str) -> str | None:
     that leads out of it."""
     if os.pardir in Path(path[len(source) :]).parts:
         raise InputError(f"{printable(path)}: points outside {printable(source)}")
-    copies = (folder for folder, known in UNPACKED.items() if known == source)
-    return next((folder + path[len(source) :] for folder in copies), None)
+    copy = COPIES.of(source)
+    return None if copy is None else copy.path + path[len(source) :]
 
 
 def _unpacked_archive(archive: str, path: str) -> str:
     from kfmt_cli.disk.archive import unpack
 
     folder = _temporary()
-    UNPACKED[folder] = archive
-    TROUBLES[folder] = unpack(archive, folder)
+    COPIES.add(folder, archive).troubles[folder] = unpack(archive, folder)
     return folder + path[len(archive) :]
 
 
@@ -90,10 +87,7 @@ def _bucket(folder: str) -> Bucket:
     from kfmt_cli.disk.tiered_keys import PrivateKey
 
     key = RSM_PRIVATE_KEY.get()
-    bucket = Bucket(Path(folder), None if key is None else PrivateKey.at(key))
-    _TIERED.append(folder)
-    OPENERS[folder] = bucket.opened
-    return bucket
+    return Bucket(Path(folder), None if key is None else PrivateKey.at(key))
 
 
 def _one_segment(path: str) -> str:
@@ -103,7 +97,7 @@ def _one_segment(path: str) -> str:
     log = bucket.segment(Path(stem), printable(stem))
     if log is None:
         raise InputError(bucket.troubles[0])
-    UNPACKED[str(log)] = path
+    COPIES.add(str(log), path, bucket.opened).is_tiered = True
     return str(log)
 
 
@@ -115,10 +109,10 @@ def put_together(top: str, folders: Iterable[Folder]) -> str:
         return known
     folder = _temporary()
     bucket = _bucket(folder)
-    UNPACKED[folder] = top
+    copy = COPIES.add(folder, top, bucket.opened)
+    copy.is_tiered, copy.troubles[folder] = True, bucket.troubles
     for stored in folders:
         bucket.take(stored)
-    TROUBLES[folder] = bucket.troubles
     return folder
 
 
@@ -140,7 +134,7 @@ def in_brokers_form(top: str, folders: list[Folder]) -> tuple[str | None, list[F
 
 def is_tiered(folder: Folder) -> bool:
     """Whether a directory has been put together from tiered storage."""
-    return bool(_TIERED) and folder.path.startswith(tuple(_TIERED))
+    return COPIES.is_tiered(folder.path)
 
 
 def listed_form(path: str) -> str:
@@ -164,8 +158,8 @@ def _unpacked(path: str) -> str:
     if (known := _inside(path, path)) is not None:
         return known
     folder = _temporary()
-    UNPACKED[folder] = path
-    TROUBLES[folder] = unpack_files(path, folder)
+    copy = COPIES.add(folder, path)
+    copy.troubles[folder] = unpack_files(path, folder, copy.files)
     return folder
 
 

@@ -62,7 +62,7 @@ def partitions_below(
             paths_held = {Path(log.path).resolve() for log in held.logs}
             more = [log for log in partition.logs if Path(log.path).resolve() not in paths_held]
             if held.given and more:
-                logs = sorted([*held.logs, *more], key=lambda log: log.base_offset or 0)
+                logs = sorted([*held.logs, *more], key=lambda log: log.base)
                 name = printable(str(Path(target.path).parent))
                 found[partition.folder] = Partition(name, partition.folder, logs, partition.given)
     return list(found.values())

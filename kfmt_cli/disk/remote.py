@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from kfmt_cli.core.placeholders import OPENERS, placeholder
+from kfmt_cli.core.placeholders import COPIES, placeholder
 from kfmt_cli.core.small_objects import fetched
 from kfmt_cli.core.source import Source
 from kfmt_cli.core.stored_source import StoredSource
 from kfmt_cli.core.stores import StoredFile, about, files_in
-from kfmt_cli.disk.tree import TROUBLES, UNPACKED
 from kfmt_cli.errors import InputError
 
 MOST_KEPT = 256  # objects
 MOST_KEPT_BYTES = 64 << 10  # size limit per object
 MOST_BYTES = 1 << 50  # of an object; no store takes more
 MOMENT = 10.0  # seconds that they are cached
-# The directories that contain the placeholders of each scheme.
-_FOLDERS: dict[str, str] = {}
-# Small objects by URL: when each was fetched, and its bytes.
-_KEPT: dict[str, tuple[float, bytes]] = {}
 
 
 def placed(url: str, temporary: Callable[[], str]) -> str:
     """The path of placeholders for a URL: a directory with its contents, or a file with its
     siblings; raises InputError. temporary: creates a directory that is deleted with the process."""
     scheme, _, rest = url.partition("://")
-    if scheme not in _FOLDERS:
-        folder = _FOLDERS[scheme] = temporary()
-        UNPACKED[folder] = f"{scheme}:/"
-        OPENERS[folder] = _opener(folder)
-    path = f"{_FOLDERS[scheme]}/{rest}"
+    store = f"{scheme}:/"
+    if (copy := COPIES.of(store)) is None:
+        folder = temporary()
+        copy = COPIES.add(folder, store, _opener(folder, store))
+    path = f"{copy.path}/{rest}"
     if ".." in PurePosixPath(rest).parts:
         raise InputError(f'{url}: ".." has no meaning in the URL of a store')
     try:
@@ -44,34 +40,43 @@ def placed(url: str, temporary: Callable[[], str]) -> str:
     listed = files_in(url) if file is None else files_in(url.rpartition("/")[0], recursive=False)
     top = Path(path if file is None else path.rpartition("/")[0])
     top.mkdir(parents=True, exist_ok=True)
-    TROUBLES[str(top)] = list(_place(f"{_FOLDERS[scheme]}/", listed))
+    copy.troubles[str(top)] = list(_place(f"{copy.path}/", listed))
     return path
 
 
-def _opener(folder: str) -> Callable[[str], Source | None]:
+def _opener(folder: str, store: str) -> Callable[[str], Source | None]:
+    recent = RecentObjects()
+
     def opened(path: str) -> Source | None:
         try:
             listed = Path(path).stat().st_size
         except OSError:  # not listed
             listed = None
-        url = f"{UNPACKED[folder]}{path[len(folder) :]}"
         is_kept = listed is not None and listed <= MOST_KEPT_BYTES
-        return StoredSource(url, listed, _recently if is_kept else fetched)
+        url = store + path[len(folder) :]
+        return StoredSource(url, listed, recent.fetched if is_kept else fetched)
 
     return opened
 
 
-def _recently(url: str, most: int) -> bytes | None:
-    """A small object's bytes, fetched now or a moment ago: commands read it more than once."""
-    kept = _KEPT.get(url)
-    if kept is not None and time.monotonic() - kept[0] < MOMENT:
-        return kept[1]
-    data = fetched(url, most)
-    if data is not None:
-        _KEPT[url] = time.monotonic(), data
-    for oldest in list(_KEPT)[:-MOST_KEPT]:
-        _KEPT.pop(oldest, None)
-    return data
+@dataclass(slots=True)
+class RecentObjects:
+    """The small objects fetched a moment ago: commands read them more than once."""
+
+    kept: dict[str, tuple[float, bytes]] = field(default_factory=dict)
+    """When each was fetched, and its bytes, by URL."""
+
+    def fetched(self, url: str, most: int) -> bytes | None:
+        """A small object's bytes, fetched now or a moment ago."""
+        kept = self.kept.get(url)
+        if kept is not None and time.monotonic() - kept[0] < MOMENT:
+            return kept[1]
+        data = fetched(url, most)
+        if data is not None:
+            self.kept[url] = time.monotonic(), data
+        for oldest in list(self.kept)[:-MOST_KEPT]:
+            self.kept.pop(oldest, None)
+        return data
 
 
 def _place(top: str, listed: Iterable[StoredFile]) -> Iterable[str]:

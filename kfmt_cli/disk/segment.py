@@ -34,6 +34,12 @@ class Segment:
     """Whether one of its files was named by the user."""
 
     @property
+    def own_log(self) -> Input:
+        """Its log, where there must be one."""
+        assert self.log is not None
+        return self.log
+
+    @property
     def any_file(self) -> Input:
         """The log, or one of its indexes."""
         return self.log or next(iter(self.indexes.values()))
@@ -81,7 +87,7 @@ def group(files: Iterable[Input]) -> list[Segment]:
         segment = found.setdefault((stem, transient), Segment(None))
         if file.kind is LOG:
             segment.log = file
-            last = last if transient else max(last, file.base_offset or 0)
+            last = last if transient else max(last, file.base)
         else:
             segment.indexes[file.kind] = file
     for each_segment in found.values():

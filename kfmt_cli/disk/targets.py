@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 from kfmt_cli.core.compressed_files import packed_suffix
+from kfmt_cli.core.placeholders import COPIES
 from kfmt_cli.core.source import PIPE
 from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.kinds.kind import Input, Kind
@@ -23,7 +24,6 @@ from kfmt_cli.disk.names import left_out_words, mark_of
 from kfmt_cli.disk.redpanda import REDPANDA, is_redpanda_directory, is_redpanda_log
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
 from kfmt_cli.disk.tree import (
-    TROUBLES,
     Folder,
     classify,
     every_input,
@@ -122,7 +122,7 @@ def target_of(path: str, *, takes_pipe: bool = False) -> GivenPath:
     if path == PIPE and not takes_pipe:
         raise UsageError("-: this command cannot read standard input")
     if path and is_folder(path):
-        unlisted = list(TROUBLES.get(path.rstrip(os.sep), ()))
+        unlisted = COPIES.troubles(path)
         folders = walk(path, unlisted.append)
         is_kafka = any(is_of_broker(file) for folder in folders for file in folder.files)
         if not is_kafka and is_redpanda_directory(path):
@@ -164,7 +164,7 @@ def without_doubles(found: Iterable[GivenPath]) -> Iterator[GivenPath]:
         held = [target, *rest] if any(map(is_tiered, target.folders)) else [target]
         for folder in chain.from_iterable(each.folders for each in held):
             if not is_tiered(folder) and folder.logs:
-                name, base = Path(folder.path).name, folder.logs[0].base_offset or 0
+                name, base = Path(folder.path).name, folder.logs[0].base
                 local[name] = min(base, local.get(name, base))
         for each in held:
             yield replace(each, folders=[_alone(folder, local) for folder in each.folders])

@@ -17,6 +17,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from kfmt_cli.core.compressed_files import packed_suffix
+from kfmt_cli.core.placeholders import COPIES
 from kfmt_cli.core.source import PIPE, open_source
 from kfmt_cli.disk.kinds import UNKNOWN, in_order, kind_of
 from kfmt_cli.disk.kinds.kind import Input, Kind, Level
@@ -84,11 +85,7 @@ def topic_of(file: Input) -> str | None:
 
 def as_given(path: str) -> str:
     """A path as the user gave it; unpacked files are shown in their archive."""
-    path = UNPACKED_FILES.get(path, path)
-    for folder, archive in UNPACKED.items():
-        if path.startswith(folder):
-            return as_given(archive + path[len(folder) :])
-    return path
+    return COPIES.given(path)
 
 
 def printable(name: str) -> str:
@@ -110,14 +107,6 @@ def is_folder(path: str) -> bool:
 def no_log(path: str) -> str:
     """The message for a directory without the files looked for."""
     return f"{printable(path)}: no log segments in or below this directory"
-
-
-# The directories of unpacked archives, and the archives' paths as given.
-UNPACKED: dict[str, str] = {}
-# The same for single files.
-UNPACKED_FILES: dict[str, str] = {}
-# Messages about unreadable content in them.
-TROUBLES: dict[str, list[str]] = {}
 
 
 def distinct(files: Iterable[Input], seen: set[str]) -> Iterator[Input]:
@@ -206,13 +195,13 @@ class Folder:
     def logs(self) -> list[Input]:
         """The logs of its segments, in base offset order."""
         files = (self.input(file) for file in self.files if file not in self.special)
-        return sorted(filter(is_segment, files), key=lambda file: file.base_offset or 0)
+        return sorted(filter(is_segment, files), key=lambda file: file.base)
 
     @property
     def stored_logs(self) -> list[Input]:
         """Its logs with tiered storage names, in base offset order."""
         files = (self.input(file) for file in self.readable if _is_stored(file))
-        return sorted(files, key=lambda file: file.base_offset or 0)
+        return sorted(files, key=lambda file: file.base)
 
     @cached_property
     def segments(self) -> list[Segment]:

@@ -21,21 +21,23 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 MAX_SEQUENCE = (1 << 31) - 1  # the next number is 0
 
-ATTRIBUTES = Flags(
-    (
-        Bits("compression", at=0, width=3, symbols=CODECS, doc="Codec of the records."),
-        Bits(
-            "timestamp_type",
-            at=3,
-            symbols=TIMESTAMP_TYPES,
-            doc="Who set the timestamps: the producer (CreateTime) or the broker on append "
-            "(LogAppendTime).",
-        ),
-        Bits("transactional", at=4, doc="The batch belongs to a transaction."),
-        Bits("control", at=5, doc="The batch contains control records, which consumers never see."),
-        Bits("delete_horizon", at=6, doc="The base timestamp is a delete horizon (KIP-534)."),
-    )
+# The bits of the attributes. Codec and timestamp type of messages are in the same bits.
+COMPRESSION = Bits("compression", at=0, width=3, symbols=CODECS, doc="Codec of the records.")
+TIMESTAMP_TYPE = Bits(
+    "timestamp_type",
+    at=3,
+    symbols=TIMESTAMP_TYPES,
+    doc="Who set the timestamps: the producer (CreateTime) or the broker on append "
+    "(LogAppendTime).",
 )
+TRANSACTIONAL = Bits("transactional", at=4, doc="The batch belongs to a transaction.")
+CONTROL = Bits(
+    "control", at=5, doc="The batch contains control records, which consumers never see."
+)
+DELETE_HORIZON = Bits(
+    "delete_horizon", at=6, doc="The base timestamp is a delete horizon (KIP-534)."
+)
+ATTRIBUTES = Flags((COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, CONTROL, DELETE_HORIZON))
 
 RECORD_BATCH = Layout(
     "RecordBatch",

@@ -1,13 +1,12 @@
 """Functions that read single numbers from a batch header, for code that needs one batch. Each
 raises `struct.error` if the bytes end before the number does.
 
-Up to the magic, and in the attributes' codec, batches and messages are the same.
+Up to the magic, batches and messages are the same.
 """
 
 from __future__ import annotations
 
-from kfmt_cli.core.layout.field import Bits
-from kfmt_cli.formats.batch import ATTRIBUTES, RECORD_BATCH
+from kfmt_cli.formats.batch import RECORD_BATCH
 from kfmt_cli.formats.legacy import MESSAGES
 
 base_offset = RECORD_BATCH.number("base_offset")
@@ -24,5 +23,3 @@ records_count = RECORD_BATCH.number("records_count")
 message_crc = MESSAGES[0].number("crc")
 message_attributes = MESSAGES[0].number("attributes")
 message_timestamp = MESSAGES[1].number("timestamp")
-
-COMPRESSION: Bits = ATTRIBUTES["compression"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kfmt_cli.formats.batch import ATTRIBUTES, RECORD_BATCH
+from kfmt_cli.formats.batch import COMPRESSION, RECORD_BATCH
 from kfmt_cli.formats.legacy import MESSAGES
 from kfmt_cli.log.block import HEADER_SIZE, LEGACY_HEADERS, LOG_OVERHEAD
 
@@ -77,7 +77,7 @@ class Candidate:
     def compressed(self) -> bool:
         """Whether its records are compressed, according to the header."""
         at = ATTRIBUTES_AT[min(max(self.magic, 0), 2)]
-        return len(self.data) > at and self.data[at] & ATTRIBUTES["compression"].mask != 0
+        return len(self.data) > at and self.data[at] & COMPRESSION.mask != 0
 
     def could_hold(self, offset: int | None) -> bool:
         """Whether a batch could begin like this if `offset` is the least it can have."""

@@ -12,8 +12,14 @@ import numpy as np
 from kfmt_cli.core.codecs.checksum import CRC32, CRC32C, crc_of_regions
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.findings.finding import Code, Finding
-from kfmt_cli.formats.batch import ATTRIBUTES, MAX_SEQUENCE, RECORD_BATCH
-from kfmt_cli.formats.legacy import ATTRIBUTES_V1, MESSAGES
+from kfmt_cli.formats.batch import (
+    ATTRIBUTES,
+    COMPRESSION,
+    MAX_SEQUENCE,
+    RECORD_BATCH,
+    TIMESTAMP_TYPE,
+)
+from kfmt_cli.formats.legacy import MESSAGES
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.log_tables import BATCH_COLUMNS, BatchTable
 
@@ -78,9 +84,9 @@ def read_batches(
             else:
                 _fill_legacy(batches, data, rows, magic)
             if not checked:
-                batches.data[batches.names["crc_computed"], rows] = batches.crc[rows]
+                batches.crc_computed[rows] = batches.crc[rows]
                 continue
-            batches.data[batches.names["crc_computed"], rows] = crc_of_regions(
+            batches.crc_computed[rows] = crc_of_regions(
                 POLYNOMIALS[magic], data, starts[rows] + CHECKED_FROM[magic], ends[rows], long_read
             )
     batches.crc_valid = batches.crc == batches.crc_computed
@@ -97,11 +103,11 @@ def _fill_v2(batches: BatchTable, data: bytes, rows: IntArray) -> None:
 
     for stored in RECORD_BATCH.fields:
         put(stored.name, columns[stored.name])
-    attributes = columns["attributes"]
+    attributes = columns.attributes
     for bits in ATTRIBUTES.bits:
         put(bits.name, (attributes >> bits.at) & ((1 << bits.width) - 1))
-    put("last_offset", columns["base_offset"] + columns["last_offset_delta"])
-    put("last_sequence", sequence(columns["base_sequence"], columns["last_offset_delta"]))
+    put("last_offset", columns.base_offset + columns.last_offset_delta)
+    put("last_sequence", sequence(columns.base_sequence, columns.last_offset_delta))
     for name in ("is_v2", "has_timestamp", "has_base_offset"):
         put(name, 1)
 
@@ -116,17 +122,16 @@ def _fill_legacy(batches: BatchTable, data: bytes, rows: IntArray, magic: int) -
 
     for name in ("magic", "crc", "attributes"):
         put(name, columns[name])
-    compression = columns["attributes"] & ATTRIBUTES_V1["compression"].mask
+    compression = columns.attributes & COMPRESSION.mask
     put("compression", compression)
-    put("batch_length", columns["message_size"])
-    put("base_offset", columns["offset"])
-    put("last_offset", columns["offset"])
+    put("batch_length", columns.message_size)
+    put("base_offset", columns.offset)
+    put("last_offset", columns.offset)
     put("has_base_offset", compression == 0)
     put("timestamp_type", NO_TIMESTAMP_TYPE)
     if magic == 1:
-        bit = ATTRIBUTES_V1["timestamp_type"].at
-        put("timestamp_type", (columns["attributes"] >> bit) & 1)
-        put("max_timestamp", columns["timestamp"])
+        put("timestamp_type", (columns.attributes >> TIMESTAMP_TYPE.at) & 1)
+        put("max_timestamp", columns.timestamp)
         put("has_timestamp", 1)
 
 

@@ -45,15 +45,15 @@ def read_control(block: Block, records: Records) -> Iterator[Finding]:
     chosen = np.flatnonzero(whole)
     starts = rows.key[chosen]
     keys = CONTROL_RECORD_KEY.columns(records.data, starts, starts + KEY_SIZE, len(chosen))
-    rows.put("control", chosen, np.ones_like(chosen))
-    rows.put("control_type", chosen, keys["type"])
-    rows.put("control_version", chosen, keys["version"])
+    rows.control[chosen] = 1
+    rows.control_type[chosen] = keys.type
+    rows.control_version[chosen] = keys.version
     is_marker = whole & np.isin(rows.control_type, MARKERS)
     marked = np.flatnonzero(is_marker & (rows.value_size >= MARKER_SIZE))
     starts = rows.value[marked]
     markers = END_TXN_MARKER.columns(records.data, starts, starts + MARKER_SIZE, len(marked))
-    rows.put("has_marker", marked, np.ones_like(marked))
-    rows.put("coordinator_epoch", marked, markers["coordinator_epoch"])
+    rows.has_marker[marked] = 1
+    rows.coordinator_epoch[marked] = markers.coordinator_epoch
     yield from _read_kraft(block, records, batch, whole)
     broken = (control & ~whole) | (is_marker & (rows.has_marker == 0))
     for row in np.flatnonzero(broken).tolist():
@@ -61,8 +61,8 @@ def read_control(block: Block, records: Records) -> Iterator[Finding]:
             block,
             int(batch[row]),
             codes.CONTROL_MALFORMED,
-            f"control record with {_sized('key', rows['key_size'][row])} (at least {KEY_SIZE} "
-            f"needed) and {_sized('value', rows['value_size'][row])} (a marker has {MARKER_SIZE})",
+            f"control record with {_sized('key', rows.key_size[row])} (at least {KEY_SIZE} "
+            f"needed) and {_sized('value', rows.value_size[row])} (a marker has {MARKER_SIZE})",
             offset=int(rows.offset[row]),
         )
 
@@ -123,7 +123,7 @@ def name_control_batches(block: Block) -> None:
     ends = columns.regions[2]
     filled = np.flatnonzero(np.diff(ends, prepend=0))
     firsts = np.concatenate([[0], ends[:-1]])[filled]
-    whole = columns["key_size"][firsts] >= KEY_SIZE
-    starts = columns["key"][firsts][whole]
+    whole = columns.key_size[firsts] >= KEY_SIZE
+    starts = columns.key[firsts][whole]
     keys = CONTROL_RECORD_KEY.columns(block.data, starts, starts + KEY_SIZE, len(starts))
-    batches.put("control_type", chosen[filled[whole]], keys["type"])
+    batches.control_type[chosen[filled[whole]]] = keys.type

@@ -12,7 +12,6 @@ from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import HEADER_SIZE, Block, batch_finding, part_of
-from kfmt_cli.rows.log_tables import BATCH_NAMES
 
 # A block is split when its records decompress to more, to limit memory.
 PART = 8 << 20
@@ -55,7 +54,7 @@ def _records_of(block: Block, i: int, limit: Limit, findings: list[Finding]) -> 
     if not codec or not piece:
         return piece
     plain = decompress_batch(block, i, codec, piece, limit, findings)
-    batches.data[BATCH_NAMES["unreadable"], i] = plain is None
+    batches.unreadable[i] = plain is None
     return plain or b""
 
 

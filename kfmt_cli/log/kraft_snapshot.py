@@ -14,7 +14,7 @@ from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.control import name_control_batches
-from kfmt_cli.rows.log_tables import BATCH_COLUMNS, BatchTable
+from kfmt_cli.rows.log_tables import BatchTable
 
 HEADER, FOOTER = (
     CONTROL_TYPES.index(control_type) for control_type in ("SNAPSHOT_HEADER", "SNAPSHOT_FOOTER")
@@ -43,7 +43,7 @@ def with_ends_checked(name: str, blocks: Iterable[Block]) -> Iterator[Block]:
         if first and int(types[0]) != HEADER:
             held = _with(held, Finding(name, codes.SNAPSHOT_HEADER_MISSING, 0, _HEADER))
     if last != FOOTER:
-        held = held or Block(name, b"", 0, BatchTable.empty(BATCH_COLUMNS, 0))
+        held = held or Block(name, b"", 0, BatchTable.zeros(0))
         held = _with(held, Finding(name, codes.SNAPSHOT_FOOTER_MISSING, end, _FOOTER))
     if held is not None:
         yield held

@@ -30,7 +30,7 @@ FIRST_BLOCK = 1 << 16  # so that the first rows of a huge file are there at once
 LONG_READ = 32 << 20
 LARGE_BATCH = 64 << 20  # checked in pieces before it is read into memory
 
-_MORE = scan.WALKS["MORE"]
+_MORE, _FULL = (scan.WALKS[name] for name in ("MORE", "FULL"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class LogReader:
         while True:
             n = scan.walk(data, regions, MINIMUMS, self._found)
             reason = int(regions[3, 0])
-            if reason != scan.WALKS["FULL"]:
+            if reason != _FULL:
                 return self._found[0, :n].copy(), self._found[1, :n].copy(), reason
             self._found = np.empty((3, len(data) // HEADER_UP_TO_MAGIC + 1), np.int64)
 
@@ -206,8 +206,8 @@ class LogReader:
         starts, ends = np.array([0]), np.array([len(data)])
         batch = read_batches(data, position, number, starts, ends, False)
         shift = len(block.data)
-        batch["start"] += shift
-        batch["end"] += shift
+        batch.start += shift
+        batch.end += shift
         block.batches = type(batch)(
             batch.names, np.concatenate([block.batches.data, batch.data], axis=1)
         )

@@ -22,7 +22,7 @@ from kfmt_cli.log.block import HEADER_SIZE, Block, about_batch, batch_finding
 from kfmt_cli.log.decompress import decompressed
 from kfmt_cli.rows.log_tables import BATCH_NAMES, RECORD_COLUMNS, RECORD_NAMES, RecordTable
 
-OK, FULL = kernel.STATUSES["OK"], kernel.STATUSES["FULL"]
+OK, FULL = (kernel.STATUSES[name] for name in ("OK", "FULL"))
 # Per block, to keep its columns below some hundred megabytes whatever it decompresses to.
 MOST_RECORDS = 1 << 21
 

@@ -67,7 +67,7 @@ class Selection:
             log
             for log, later in zip_longest(logs, logs[1:])
             if not self._is_after(log, later)
-            and (self.last_offset is None or (log.base_offset or 0) <= self.last_offset)
+            and (self.last_offset is None or log.base <= self.last_offset)
         ]
 
     def _is_after(self, log: Input, later: Input | None) -> bool:
@@ -75,7 +75,7 @@ class Selection:
         unless one of them is a copy."""
         if self.first_offset is None or later is None or later.base_offset is None:
             return False
-        return (log.base_offset or 0) < later.base_offset <= self.first_offset
+        return log.base < later.base_offset <= self.first_offset
 
     @property
     def _has_times(self) -> bool:
@@ -93,7 +93,7 @@ class Selection:
         caller that decodes the records anyway and then calls `rows`.
         """
         near = _select(block, self._reaches(block.batches))
-        unknown = near.batches["has_base_offset"] == 0
+        unknown = near.batches.has_base_offset == 0
         by_offset = self.first_offset is not None or self.last_offset is not None
         if limit is None or not by_offset or not unknown.any():
             return near

@@ -127,10 +127,10 @@ class Statistics:
                         self.min_timestamp = min(self.min_timestamp, int(timed.min()))
             owner = records.owner
             data = (batches.control[owner] == 0) | (batches.is_v2[owner] == 0)
-            sizes = rows["key_size"][data]
+            sizes = rows.key_size[data]
             self.null_keys = (self.null_keys or 0) + int((sizes < 0).sum())
             self.empty_keys = (self.empty_keys or 0) + int((sizes == 0).sum())
-            tombstones = int((rows["value_size"][data] < 0).sum())
+            tombstones = int((rows.value_size[data] < 0).sum())
             self.tombstones = (self.tombstones or 0) + tombstones
             compressed = batches.compression != 0
             if run.decompressed is not None and compressed.any():

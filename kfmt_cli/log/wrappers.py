@@ -17,18 +17,19 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.layout.place import DecodeError, Origin
 from kfmt_cli.core.native import kernel, scan
-from kfmt_cli.core.native.table import Table, TableColumn, columns_of
+from kfmt_cli.core.native.table import Table, TableColumn
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.formats.header_numbers import COMPRESSION
+from kfmt_cli.formats.batch import COMPRESSION
 from kfmt_cli.formats.legacy import MESSAGES
 from kfmt_cli.log.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.log.block import CHECKED_FROM, NO_TIMESTAMP_TYPE, Block, about_batch, batch_finding
 from kfmt_cli.log.decompress import decompress_batch
 from kfmt_cli.log.records import Records
-from kfmt_cli.rows.log_tables import RECORD_COLUMNS, BatchTable, RecordTable
+from kfmt_cli.rows.log_tables import BatchTable, RecordTable
 
 OK = kernel.STATUSES["OK"]
+_END, _MORE = (scan.WALKS[name] for name in ("END", "MORE"))
 MAGIC_AT = HEADER_UP_TO_MAGIC - 1
 
 
@@ -48,9 +49,6 @@ class MessageTable(Table):
     key_size = TableColumn()
     value = TableColumn()
     value_size = TableColumn()
-
-
-MESSAGE_COLUMNS = columns_of(MessageTable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +73,12 @@ def read_messages(block: Block, limit: Limit) -> Records:
         origin = Origin(block.name, int(front[failure.message]))
         finding = _explain(block, failure.message, data, failure, origin, "the message")
         findings.append(finding)
-    loose = outer.select(batches.compression[outer["batch"]] == 0)
-    wrappers = outer.select(batches.compression[outer["batch"]] != 0)
+    loose = outer.select(batches.compression[outer.batch] == 0)
+    wrappers = outer.select(batches.compression[outer.batch] != 0)
     rows = _rows(loose, batches, 0)
-    rows.position = loose["at"] + front[loose["batch"]]
+    rows.position = loose.at + front[loose.batch]
     rows.has_position = 1
-    owner = loose["batch"]
+    owner = loose.batch
     if len(wrappers):
         inner_data, inner = _unwrap(block, wrappers, limit, findings)
         both = np.concatenate([rows.data, _rows(inner, batches, len(data)).data], axis=1)
@@ -103,19 +101,18 @@ def _decode(data: bytes, starts: IntArray, ends: IntArray) -> tuple[MessageTable
         if not len(chosen):
             continue
         columns = layout.columns(data, starts[chosen], ends[chosen], len(chosen))
-        table = MessageTable.empty(MESSAGE_COLUMNS, columns.rows.shape[1])
-        for name in MESSAGE_COLUMNS:
-            if name in columns.names:
-                table[name] = columns[name]
+        table = MessageTable.zeros(columns.rows.shape[1])
+        for name in table.names.keys() & columns.names:
+            table[name] = columns[name]
         good = columns.regions[3] == OK
-        table["batch"] = chosen[good]
-        table["has_timestamp"] = int(magic == 1)
+        table.batch = chosen[good]
+        table.has_timestamp = int(magic == 1)
         tables.append(table)
         failures += [
             Failure(int(i), int(starts[i]), int(ends[i]), magic) for i in chosen[~good].tolist()
         ]
     if not tables:
-        return MessageTable.empty(MESSAGE_COLUMNS, 0), failures
+        return MessageTable.zeros(0), failures
     merged = MessageTable(tables[0].names, np.concatenate([table.data for table in tables], axis=1))
     if len(tables) > 1:
         merged = merged.select(np.argsort(merged.batch, kind="stable"))
@@ -124,7 +121,7 @@ def _decode(data: bytes, starts: IntArray, ends: IntArray) -> tuple[MessageTable
 
 def _rows(messages: MessageTable, batches: BatchTable, shift: int) -> RecordTable:
     """Messages as records; their bytes are `shift` further on in the data."""
-    rows = RecordTable.empty(RECORD_COLUMNS, len(messages))
+    rows = RecordTable.zeros(len(messages))
     for name in ("offset", "timestamp", "has_timestamp", "key_size", "value_size"):
         rows[name] = messages[name]
     for name in ("at", "key", "value"):
@@ -160,8 +157,8 @@ def _unwrap(
     regions[1] = set_ends
     found = np.empty((3, len(data) // HEADER_UP_TO_MAGIC + 1), np.int64)
     n = scan.walk(data, regions, MINIMUMS[: len(MESSAGES)].copy(), found)
-    wrapper_of = wrappers["batch"][found[2, :n]]
-    findings += _stops(block, wrappers["batch"], regions)
+    wrapper_of = wrappers.batch[found[2, :n]]
+    findings += _stops(block, wrappers.batch, regions)
     starts, ends = found[0, :n].copy(), found[1, :n].copy()
     inner_table, failures = _decode(data, starts, ends)
     for failure in failures:
@@ -170,8 +167,8 @@ def _unwrap(
         origin = Origin(block.name, int(batches.position[i]), decompressed=True)
         name = f"message {failure.message - first}"
         findings.append(_explain(block, i, data, failure, origin, name))
-    message = inner_table["batch"].copy()
-    inner_table["batch"] = wrapper_of[message]
+    message = inner_table.batch.copy()
+    inner_table.batch = wrapper_of[message]
     findings += _place(block, inner_table)
     findings += _check_inner(block, data, inner_table, ends[message])
     return data, inner_table
@@ -180,10 +177,10 @@ def _unwrap(
 def _stops(block: Block, wrapper_of: IntArray, regions: IntArray) -> Iterator[Finding]:
     """Findings for message sets that do not end with a message."""
     reasons = regions[3]
-    for i in np.flatnonzero(reasons != scan.WALKS["END"]).tolist():
+    for i in np.flatnonzero(reasons != _END).tolist():
         left = int(regions[1, i] - regions[2, i])
         code = codes.INNER_SET_MALFORMED
-        if reasons[i] == scan.WALKS["MORE"]:
+        if reasons[i] == _MORE:
             code = codes.INNER_SET_TRUNCATED
         message = f"the last {left} bytes of its message set are not a magic 0 or 1 message"
         yield batch_finding(block, int(wrapper_of[i]), code, message, found=left)
@@ -201,7 +198,7 @@ def _check_inner(
             block,
             int(inner.batch[row]),
             codes.INNER_CRC_MISMATCH,
-            f"message at offset {inner['offset'][row]}: stored {stored:08x}, computed "
+            f"message at offset {inner.offset[row]}: stored {stored:08x}, computed "
             f"{int(computed[row]):08x}",
             expected=f"{int(computed[row]):08x}",
             found=f"{stored:08x}",
@@ -212,7 +209,7 @@ def _check_inner(
             block,
             int(inner.batch[row]),
             codes.INNER_SET_MALFORMED,
-            f"the inner message at offset {inner['offset'][row]} is itself compressed",
+            f"the inner message at offset {inner.offset[row]} is itself compressed",
         )
 
 

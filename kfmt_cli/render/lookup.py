@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 
 from kfmt_cli.broker.lookup import IndexSearch, Lookup
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.render.style import Theme, count, grouped, safe
 
 
@@ -53,10 +54,10 @@ def _search_lines(search: IndexSearch, theme: Theme) -> Iterator[str]:
     yield theme.paint("offset", f"   entry {search.entry}: {', '.join(words)}") + "\n"
 
 
-def _batch(batch: dict[str, int]) -> str:
+def _batch(batch: Fields) -> str:
     return (
-        f"byte {grouped(batch['position'])}, offsets {batch['base_offset']}–"
-        f"{batch['last_offset']}, max timestamp {_value('timestamp', batch['max_timestamp'])}"
+        f"byte {grouped(batch.position)}, offsets {batch.base_offset}–"
+        f"{batch.last_offset}, max timestamp {_value('timestamp', batch.max_timestamp)}"
     )
 
 

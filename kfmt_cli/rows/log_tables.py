@@ -1,4 +1,5 @@
-"""The batches of a block and their records, as tables with named columns."""
+"""The batches of a block, their records and the entries of files next to a log, as tables with
+named columns."""
 
 from __future__ import annotations
 
@@ -121,6 +122,25 @@ class RecordTable(Table):
     control_data = TableColumn()
     control_data_size = TableColumn()
     file_number = TableColumn()
+
+
+class EntryTable(Table):
+    """The entries of an index or a producer snapshot; each kind of file has some of the columns."""
+
+    __slots__ = ()
+
+    position = TableColumn()
+    """The entry's byte in its file."""
+    relative_offset = TableColumn()
+    offset = TableColumn()
+    log_position = TableColumn()
+    timestamp = TableColumn()
+    version = TableColumn()
+    producer_id = TableColumn()
+    first_offset = TableColumn()
+    last_offset = TableColumn()
+    last_stable_offset = TableColumn()
+    current_txn_first_offset = TableColumn()
 
 
 BATCH_COLUMNS = columns_of(BatchTable)

@@ -18,6 +18,7 @@ from kfmt_cli.formats.batch import RECORD
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 
 NO_CHILDREN: IntArray = np.zeros((4, 0), np.int64)
+NO_ENDS: IntArray = np.zeros(0, np.int64)
 HEADER_NAMES = RECORD.child_names
 Object = dict[str, Any]
 
@@ -51,12 +52,11 @@ class Rows:
 
     outer: Section
     inner: Section | None = None
-    ends: IntArray | None = None
+    ends: IntArray = field(default_factory=lambda: NO_ENDS)
     """`ends[i]` is the exclusive end of outer row i's inner rows."""
 
     def bounds(self, first: int, last: int) -> tuple[int, int]:
         """The range of inner rows of outer rows first..last-1: the first, and the exclusive end."""
-        assert self.ends is not None
         start = int(self.ends[first - 1]) if first else 0
         return start, int(self.ends[last - 1]) if last else 0
 
@@ -70,7 +70,6 @@ class Rows:
             return self
         if self.inner is None:
             return Rows(self.outer.part(0, n))
-        assert self.ends is not None
         n_outer = int(np.searchsorted(self.ends, n)) + 1
         ends = self.ends[:n_outer].clip(0, n)
         return Rows(self.outer.part(0, n_outer), self.inner.part(0, n), ends)

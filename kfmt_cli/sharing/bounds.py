@@ -71,7 +71,7 @@ def _search(source: Source, piece: Piece, nominal: int) -> int:
 def _boundary(source: Source, piece: Piece, nominal: int, entries: IntArray) -> int:
     for row in range(int(np.searchsorted(entries[1], nominal)), entries.shape[1]):
         position = int(entries[1, row])
-        offset = int(entries[0, row]) + (piece.base_offset or 0)
+        offset = int(entries[0, row]) + piece.base
         if position < piece.size and _is_batch(source, position, piece.size, offset):
             return position
     return piece.size
@@ -109,10 +109,10 @@ def _is_batch(source: Source, position: int, size: int, offset: int) -> bool:
         return False
     starts, ends = np.array([0]), np.array([length])
     batch = read_batches(data, position, 0, starts, ends, False)
-    if not batch["crc_valid"][0]:
+    if not batch.crc_valid[0]:
         return False
-    base = int(batch["base_offset"][0])
-    if batch["has_base_offset"][0] and base > offset:
+    base = int(batch.base_offset[0])
+    if batch.has_base_offset[0] and base > offset:
         return False
     at = position + length
     for _ in range(FOLLOWING):

@@ -53,6 +53,11 @@ class Piece:
     chunking: bytes = b""
     """The chunks according to the manifest, packed; empty if the manifest has to be read."""
 
+    @property
+    def base(self) -> int:
+        """The base offset of its file; 0 for a file without one."""
+        return self.base_offset or 0
+
     def part(self, start: int, end: int) -> Piece:
         """The piece of the file between these bytes."""
         return replace(self, start=start, end=end)

@@ -82,7 +82,7 @@ class _FileColumns:
         self._kind.append(self._kinds.index(piece.kind))
         known = _HAS_BASE if piece.base_offset is not None else 0
         self._flags.append(known | (_IS_TIERED if piece.tiered else 0))
-        self._base.append(piece.base_offset or 0)
+        self._base.append(piece.base)
         self._modified.append((piece.modified + _WRAP) % (2 * _WRAP) - _WRAP)
         self._stored_size.append(piece.stored_size)
         self._size.append(piece.size)

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TypeVar
 
 from kfmt_cli.core.parallel import map_ordered
-from kfmt_cli.core.placeholders import CONNECTIONS, OPENERS
+from kfmt_cli.core.placeholders import CONNECTIONS, COPIES
 from kfmt_cli.errors import KfmtError
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ AHEAD = 3  # shares per process that are submitted before their results are need
 
 def worth(jobs: int, n_bytes: int) -> int:
     """The number of processes worth starting for a number of bytes, at most `jobs`."""
-    return jobs if n_bytes >= MANY_BYTES or OPENERS else 1
+    return jobs if n_bytes >= MANY_BYTES or COPIES.are_elsewhere else 1
 
 
 def at_once(n_shares: int, jobs: int) -> int:
@@ -42,7 +42,9 @@ def map_processes(
     at_once: items that a process gets at once. The function and its items are pickled. With one
     job or one item, everything runs in this process.
     """
-    if OPENERS:  # connections to stores do not survive a fork, and threads can wait too
+    if (
+        COPIES.are_elsewhere
+    ):  # connections to stores do not survive a fork, and threads can wait too
         yield from map_ordered(function, items, CONNECTIONS)
         return
     if jobs <= 1 or len(items) <= 1:

@@ -107,7 +107,7 @@ class _Stored(SourceWindow):
         return data
 
     def end_of_data(self) -> int:
-        return self.size or 0
+        return self.size
 
 
 def _opened(file: Input) -> DirectSource | _Stored:
@@ -119,7 +119,6 @@ def _opened(file: Input) -> DirectSource | _Stored:
 def _read(source: DirectSource | _Stored, file: Input, part: Slice) -> Statistics:
     """Statistics of the batches that begin in a slice; `bytes` includes those that are not a
     batch."""
-    assert source.size is not None
     found = Statistics()
     if part.start == 0 and part.end >= min(source.size, source.end_of_data()):
         source.size = part.end
@@ -139,7 +138,6 @@ def _read(source: DirectSource | _Stored, file: Input, part: Slice) -> Statistic
 
 def _first(source: DirectSource | _Stored, part: Slice) -> int | None:
     """Position of the first proven batch in a slice; None if there is none."""
-    assert source.size is not None
     for reach in REACHES:
         end = min(part.start + reach, source.size)
         source.block(part.start, end - part.start, 1)  # a single read for the whole search

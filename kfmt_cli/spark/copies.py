@@ -53,7 +53,7 @@ class PartitionLogs:
 
 def base_of(log: Piece) -> int:
     """The base offset of a segment."""
-    return log.base_offset or 0
+    return log.base
 
 
 def partitions_in(

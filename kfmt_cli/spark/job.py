@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.sharing.bundles import Bundling
 from kfmt_cli.sharing.piece import Piece
@@ -13,6 +14,8 @@ from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.wanted import digest
 
 Result = dict[str, Any]
+Stored = Fields
+"""A result that was stored."""
 Work = Callable[[Request, Sequence[Piece], str], list[Result]]
 
 

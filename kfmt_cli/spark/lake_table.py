@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
@@ -27,6 +27,7 @@ from kfmt_cli.arrow.lake import Output
 from kfmt_cli.arrow.manifest import input_row, output_row
 from kfmt_cli.arrow.output import names_in, put_json, remove
 from kfmt_cli.arrow.topic_ids import TopicIds
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.stores import listing
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import InputError
@@ -37,7 +38,7 @@ from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark import commits
 from kfmt_cli.spark.commits import Commit, bundles_of, commit, newest, with_changes
-from kfmt_cli.spark.job import Result
+from kfmt_cli.spark.job import Stored
 from kfmt_cli.spark.ledger import Ledger
 from kfmt_cli.spark.table_formats import TableTarget
 from kfmt_cli.spark.work import is_unread
@@ -63,25 +64,25 @@ class Live:
     )
     """First and last offsets of the inputs' rows."""
 
-    def take(self, piece: Piece, result: Result) -> None:
+    def take(self, piece: Piece, result: Stored) -> None:
         """Add the result of a piece."""
         if is_unread(result):
             self.unread.add(piece.path)
-        first, last = result["offsets"]
+        first, last = result.offsets
         if first is not None and self.needs_offsets:
-            self.offsets[_partition(result["input"])].append((first, last))
+            self.offsets[_partition(result.input)].append((first, last))
 
-    def begin_in(self, result: Result) -> int | None:
+    def begin_in(self, result: Stored) -> int | None:
         """The lowest offset of inputs within the offsets of this result's rows; None without."""
-        first, last = result["offsets"]
+        first, last = result.offsets
         if first is None:
             return None
-        known = self.offsets.get(_partition(result["input"]), ())
+        known = self.offsets.get(_partition(result.input), ())
         return min((max(a, first) for a, b in known if a <= last and first <= b), default=None)
 
 
-def _partition(source: Mapping[str, Any]) -> Partition:
-    return source["topic_id"] or source["topic"] or source["path"], source["partition"]
+def _partition(source: Fields) -> Partition:
+    return source.topic_id or source.topic or source.path, source.partition
 
 
 @dataclass(slots=True)
@@ -122,50 +123,50 @@ class LakeTable:
         self.troubled = tuple(file.path for file in files if file.trouble)
         self.ledger.plan(request, files.those(lambda file: not file.trouble))
 
-    def _stale(self) -> Iterator[tuple[str, str, Result]]:
+    def _stale(self) -> Iterator[tuple[str, str, Stored]]:
         """The results whose input has changed, is gone or not asked for: bundle, name, result."""
         for bundle, names in self.ledger.stale.items():
             results = self.ledger.results(bundle)
             yield from ((bundle, name, results[name]) for name in names)
 
-    def removed(self, live: Live | None = None) -> Iterator[tuple[str, str, Result, int]]:
+    def removed(self, live: Live | None = None) -> Iterator[tuple[str, str, Stored, int]]:
         """The results of which the run removes rows: bundle, name, result, and the offset from
         which on they go. live: None before the run."""
         ids, unread = TopicIds(), live.unread if live is not None else set()
-        paths = {result["input"]["path"] for *_, result in self._stale()}
+        paths = {result.input.path for *_, result in self._stale()}
         self._topic_ids = {
             piece.path: ids.of(piece)
             for piece in self.ledger.pieces
             if piece.start == 0 and piece.path in paths
         }
         for bundle, name, result in self._stale():
-            path = result["input"]["path"]
+            path = result.input.path
             if path in unread or _is_under(path, self.troubled):
                 continue
             begin = self._removed_from(result, live) if self.is_gone(result) else ALL
             if begin is not None:
                 yield bundle, name, result, begin
 
-    def _removed_from(self, result: Result, live: Live | None) -> int | None:
+    def _removed_from(self, result: Stored, live: Live | None) -> int | None:
         """The offset from which on rows go of an input outside this run; None if all stay."""
         if self.mode == REPLACE:
             return ALL
-        source = result["input"]
-        is_other = self.topics and source["topic"] not in self.topics
-        if is_other or not _is_under(source["path"], self.inputs):
+        source = result.input
+        is_other = self.topics and source.topic not in self.topics
+        if is_other or not _is_under(source.path, self.inputs):
             return None
         if self.mode == SYNC:
             return ALL
         # The topic's rows are in other files now: the partition moved, was compacted or truncated.
         begin = None if live is None else live.begin_in(result)
-        return ALL if begin is not None and begin <= result["offsets"][0] else begin
+        return ALL if begin is not None and begin <= result.offsets[0] else begin
 
-    def is_gone(self, result: Result) -> bool:
+    def is_gone(self, result: Stored) -> bool:
         """Whether the input of a result is not part of this run, or its path is now a file of
         another topic of that name."""
-        source = result["input"]
-        now = self._topic_ids.get(source["path"], "")
-        return now == "" or (None not in (now, source["topic_id"]) and now != source["topic_id"])
+        source = result.input
+        now = self._topic_ids.get(source.path, "")
+        return now == "" or (None not in (now, source.topic_id) and now != source.topic_id)
 
     def told(self) -> list[str]:
         """What readers find in the table besides the rows of this run."""
@@ -184,7 +185,7 @@ class LakeTable:
         for bundle, name, result in self._stale():
             if name not in drops[bundle]:
                 self._n_kept += 1
-                self._kept.update(result["rows"])
+                self._kept.update(result.rows)
         self._keep_unread(live.unread, drops)
         state = dict.fromkeys([*ledger.files(), *sorted(ledger.state - ledger.lost)])
         made: list[str] = []
@@ -210,8 +211,7 @@ class LakeTable:
                 files = [output_row(output) for output in ledger.outputs(bundle)]
                 results = ledger.results(bundle).values()
                 inputs = [
-                    input_row(result["input"], result["rows"], result["offsets"])
-                    for result in results
+                    input_row(result.input, result.rows, result.offsets) for result in results
                 ]
                 self._bundles[bundle] = files
                 yield bundle, {"inputs": inputs, "outputs": files}
@@ -226,14 +226,14 @@ class LakeTable:
         ledger = self.ledger
         if not unread:
             return
-        known = {result["input"]["path"] for *_, result in self._stale()}
+        known = {result.input.path for *_, result in self._stale()}
         for bundle in ledger.files():
             if bundle not in ledger.state:
                 results = ledger.results(bundle)
                 its = {
                     name: ALL
                     for name, result in results.items()
-                    if result["input"]["path"] in unread & known
+                    if result.input.path in unread & known
                 }
                 drops.setdefault(bundle, {}).update(its)
 
@@ -243,7 +243,7 @@ class LakeTable:
         ledger = self.ledger
         results = ledger.results(bundle)
         left = {
-            name: {**result, "outputs": [], "files": [], "rows": dict.fromkeys(result["rows"], 0)}
+            name: Stored(result, outputs=[], files=[], rows=dict.fromkeys(result.rows, 0))
             for name, result in results.items()
             if removed.get(name) != ALL
         }
@@ -257,7 +257,7 @@ class LakeTable:
             if name in order
         }
         for name in left.keys() & removed:
-            left[name]["offsets"] = [left[name]["offsets"][0], removed[name] - 1]
+            left[name].offsets = [left[name].offsets[0], removed[name] - 1]
         outputs: list[Output] = []
         for output in ledger.outputs(bundle):
             named = _MADE.sub(rf"\g<front>-{which.hexdigest()}\g<end>", output.name)
@@ -269,10 +269,10 @@ class LakeTable:
         for made in outputs:
             for piece, _, n_rows in made.spans:
                 if piece >= 0:
-                    every[piece]["rows"][made.table] += n_rows
+                    every[piece].rows[made.table] += n_rows
         first = next(iter(left.values()))
-        first["outputs"] = [output.name for output in outputs]
-        first["files"] = [asdict(output) for output in outputs]
+        first.outputs = [output.name for output in outputs]
+        first.files = [asdict(output) for output in outputs]
         named = f"{bundle.removesuffix('.json')[:200]}-rest-{which.hexdigest()}.json"
         put_json(f"{ledger.done_folder}/{named}", left)
         yield named

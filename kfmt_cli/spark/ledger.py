@@ -30,7 +30,7 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.sharing.piece import Piece, cuts_of, name_of
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request, share_of
-from kfmt_cli.spark.job import Job, Result, about
+from kfmt_cli.spark.job import Job, Stored, about
 from kfmt_cli.spark.parts import Part, appended, sweep, values_in
 from kfmt_cli.spark.results import ResultFiles
 
@@ -171,7 +171,7 @@ class Ledger:
             fits = [
                 i != OPEN
                 and self._file[i] == OPEN
-                and result["about"] == about(self.pieces[i], self._request)
+                and result.about == about(self.pieces[i], self._request)
                 for i, result in zip(places, results.values(), strict=True)
             ]
             if name not in self.state and not all(fits):
@@ -184,7 +184,7 @@ class Ledger:
                     self.stale[name].append(of)
             self._files.append(name)
 
-    def results(self, name: str) -> dict[str, Result]:
+    def results(self, name: str) -> dict[str, Stored]:
         """The results in a file, none if it is missing or incomplete; raises InputError."""
         return self._results.results(name)
 
@@ -239,7 +239,7 @@ class Ledger:
 
     def done(
         self, is_one: Callable[[Piece], bool] = lambda _: True
-    ) -> Iterator[tuple[Piece, Result]]:
+    ) -> Iterator[tuple[Piece, Stored]]:
         """The results of all pieces, or of those that meet a condition; raises UsageError if
         missing."""
         for piece, number in zip(self.pieces, self._file, strict=True):

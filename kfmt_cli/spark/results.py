@@ -9,10 +9,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from kfmt_cli.arrow.output import read_whole
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.placeholders import CONNECTIONS
 from kfmt_cli.core.urls import is_local
-from kfmt_cli.spark.job import Result
+from kfmt_cli.spark.job import Stored
 
 IN_MEMORY = 32 << 20  # bytes
 
@@ -27,7 +28,7 @@ class ResultFiles:
         self._kept = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 (as long as this)
         weakref.finalize(self, self._kept.close)
         self._places: dict[str, tuple[int, int]] = {}
-        self._last: tuple[str, dict[str, Result]] = ("", {})
+        self._last: tuple[str, dict[str, Stored]] = ("", {})
 
     def fetch(self, names: Iterable[str]) -> None:
         """Read the files that are not yet here; raises InputError. They are complete."""
@@ -38,13 +39,13 @@ class ResultFiles:
             self._places[name] = self._kept.seek(0, 2), len(data)
             self._kept.write(data)
 
-    def results(self, name: str) -> dict[str, Result]:
+    def results(self, name: str) -> dict[str, Stored]:
         """The results in a file, by piece; none if it is missing or incomplete. Raises
         InputError."""
         if self._last[0] != name:
-            found: dict[str, Result] = {}
+            found: dict[str, Stored] = {}
             with suppress(ValueError):
-                found = json.loads(self._data(name))
+                found = json.loads(self._data(name), object_hook=Fields)
             self._last = name, found
         return self._last[1]
 

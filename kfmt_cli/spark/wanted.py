@@ -26,7 +26,7 @@ from kfmt_cli.core.placeholders import CONNECTIONS
 from kfmt_cli.core.source import open_source
 from kfmt_cli.core.stores import listing
 from kfmt_cli.core.urls import is_local
-from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX, read_rows
+from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import classify
@@ -136,7 +136,7 @@ def digest(known: Mapping[str, Selection]) -> str:
 
 
 def _wanted_in(logs: list[Piece], asked: Asked, limit: Limit) -> Selection:
-    logs.sort(key=lambda log: log.base_offset or 0)
+    logs.sort(key=lambda log: log.base)
     inputs = [input_of(log) for log in logs]
     return asked.of(
         lambda last, wanted: first_of_last(inputs, last, wanted, limit),
@@ -157,18 +157,18 @@ def _committed_in(logs: list[Piece]) -> Committed:
         if stored.path.rpartition("/")[0] != folder:
             continue
         if file.kind is TRANSACTION_INDEX:
-            aborted |= set(_aborted(read_rows(file).table))
+            aborted |= set(_aborted(file.contents().table))
         elif file.kind is PRODUCER_SNAPSHOT:
             snapshots.append(file)
     producers = Producers()
-    for file in sorted(snapshots, key=lambda snapshot: snapshot.base_offset or 0, reverse=True):
-        rows = read_rows(file)
+    for file in sorted(snapshots, key=lambda snapshot: snapshot.base, reverse=True):
+        rows = file.contents()
         if not rows.findings:
-            producers.load(rows.table, file.base_offset or 0)
+            producers.load(rows.table, file.base)
             break
     for piece, following in zip_longest(logs, logs[1:]):
         # The snapshot covers a log if the next log begins at or before its end offset.
-        if following is None or (following.base_offset or 0) > producers.end:
+        if following is None or following.base > producers.end:
             _replay(piece, producers)
     open_ = [producer.current_txn_first_offset for producer in producers.of.values()]
     first = min((offset for offset in open_ if offset >= 0), default=None)

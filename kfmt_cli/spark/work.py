@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kfmt_cli.arrow.checking import edges_of, finding_of, finding_row
 from kfmt_cli.arrow.inputs import at_hand
@@ -21,7 +21,7 @@ from kfmt_cli.sharing.piece import Piece, name_of, pack, telling
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request, share_of
 from kfmt_cli.sharing.seams import Seam, is_torn
-from kfmt_cli.spark.job import Job, Result, about
+from kfmt_cli.spark.job import Job, Stored, about
 from kfmt_cli.spark.ledger import Ledger, file_of
 from kfmt_cli.spark.tasks import in_tasks
 from kfmt_cli.spark.worker import LOG, carried, home_for
@@ -54,11 +54,11 @@ class Finished:
 
     ledger: Ledger
 
-    def __iter__(self) -> Iterator[tuple[Piece, Result]]:
+    def __iter__(self) -> Iterator[tuple[Piece, Stored]]:
         return sewn_together(self.ledger.done())
 
 
-def torn_files(found: Iterable[tuple[Piece, Result]]) -> set[str]:
+def torn_files(found: Iterable[tuple[Piece, Stored]]) -> set[str]:
     """The files in which a piece does not end where the next one begins."""
     return {
         path
@@ -67,7 +67,7 @@ def torn_files(found: Iterable[tuple[Piece, Result]]) -> set[str]:
     }
 
 
-def sewn_together(found: Iterable[tuple[Piece, Result]]) -> Iterator[tuple[Piece, Result]]:
+def sewn_together(found: Iterable[tuple[Piece, Stored]]) -> Iterator[tuple[Piece, Stored]]:
     """The results with the findings at the seams between pieces of a file.
 
     `findings` are then rows of that table, with batches numbered from the front of the file.
@@ -75,14 +75,14 @@ def sewn_together(found: Iterable[tuple[Piece, Result]]) -> Iterator[tuple[Piece
     for path, parts in groupby(found, lambda read: read[0].path):
         seam = Seam(path)
         for piece, result in parts:
-            findings = [seam.numbered(finding_of(row)) for row in result["findings"]]
-            codes: Counter[str] = Counter(result["codes"])
+            findings = [seam.numbered(finding_of(row)) for row in result.findings]
+            codes: Counter[str] = Counter(result.codes)
             if edges := edges_of(result):
                 at_seam = list(seam.join(edges))
                 findings = in_order([*at_seam, *findings])
                 codes.update(finding.code.name for finding in at_seam)
             rows = [finding_row(piece, finding) for finding in findings]
-            yield piece, {**result, "findings": rows, "codes": codes}
+            yield piece, Stored(result, findings=rows, codes=codes)
 
 
 def _finish(
@@ -157,12 +157,12 @@ def _do(job: Job, request: Request, to: str, done: str, run: int, share: bytes) 
     return SLOW if interpreted() else b""
 
 
-def _identity(piece: Piece, request: Request, result: Result) -> list[object] | None:
+def _identity(piece: Piece, request: Request, result: Mapping[str, Any]) -> list[object] | None:
     """What a stored result is valid for; None for that of an input that could not be read, which is
     read again by the next run."""
     return None if is_unread(result) else about(piece, request)
 
 
-def is_unread(result: Result) -> bool:
+def is_unread(result: Mapping[str, Any]) -> bool:
     """Whether an input could not be read, or not to its end."""
     return any(code.name in result["codes"] for code in UNREAD)

@@ -17,7 +17,7 @@ from kfmt_cli.core.codecs.checksum import CRC32C, crc_of_regions
 from kfmt_cli.core.codecs.compress import compress
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import encode
-from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, RECORD, RECORD_BATCH
+from kfmt_cli.formats.batch import CODECS, COMPRESSION, RECORD, RECORD_BATCH, TIMESTAMP_TYPE
 from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD
 from kfmt_cli.log.records import Records
 from kfmt_cli.writing.draft_tables import DraftTable
@@ -25,10 +25,8 @@ from kfmt_cli.writing.draft_tables import DraftTable
 # Header fields set by the caller; the others follow from the records.
 COMPUTED = ("batch_length", "magic", "crc", "records_count")
 GIVEN = tuple(field.name for field in RECORD_BATCH.fields if field.name not in COMPUTED)
-BIT = {bits.name: bits.mask for bits in ATTRIBUTES.bits}
-CODEC_BITS = ATTRIBUTES["compression"]
-CODEC_MASK = CODEC_BITS.mask
-APPEND_TIME = BIT["timestamp_type"]
+CODEC_MASK = COMPRESSION.mask
+APPEND_TIME = TIMESTAMP_TYPE.mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,7 @@ class Written:
 def write_batches(drafts: DraftTable, records: Records) -> Written:
     """Encode batches of magic 2.
 
-    drafts: `DRAFT_COLUMNS`, one row per batch. records: `ends[i]` is the exclusive end of batch i's
+    drafts: one row per batch. records: `ends[i]` is the exclusive end of batch i's
     rows; this function sets their deltas.
     """
     counts = records.counts
@@ -108,7 +106,7 @@ def encode_records(
 def seal(draft: DraftTable, body: bytearray, n_records: int) -> Written:
     """Make one batch of magic 2 from its encoded records.
 
-    draft: `DRAFT_COLUMNS`, one row. body: room for the header, then the records; it becomes the
+    draft: one row. body: room for the header, then the records; it becomes the
     batch, so that a large one is not in memory twice.
     """
     codec = int(draft.attributes[0]) & CODEC_MASK

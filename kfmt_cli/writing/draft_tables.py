@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kfmt_cli.core.native.table import Table, TableColumn, columns_of
+from kfmt_cli.core.native.table import Table, TableColumn
 
 
 class DraftTable(Table):
@@ -30,7 +30,3 @@ class PlanTable(DraftTable):
     number = TableColumn()
     max_given = TableColumn()
     declared = TableColumn()
-
-
-DRAFT_COLUMNS = columns_of(DraftTable)
-PLAN_COLUMNS = columns_of(PlanTable)

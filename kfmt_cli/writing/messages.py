@@ -97,7 +97,7 @@ def encode_messages(
 
 
 def seal_wrapper(draft: DraftTable, body: bytearray, magic: int) -> Written:
-    """Put encoded messages in one wrapper. draft: `DRAFT_COLUMNS`, one row."""
+    """Put encoded messages in one wrapper. draft: one row."""
     attributes = int(draft.attributes[0])
     codec = attributes & CODEC_MASK
     base = draft.base_offset

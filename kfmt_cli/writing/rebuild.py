@@ -18,7 +18,7 @@ from kfmt_cli.broker.start.recovered import recovered
 from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.registry import log_checks
-from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, read_rows
+from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import Folder, classify, listing
 from kfmt_cli.errors import InputError
@@ -145,11 +145,11 @@ class _Exact:
 
 def _producers_at(log: Input) -> Producers:
     """The producer state at the front of a log: empty at offset 0, else from its snapshot."""
-    offset = log.base_offset or 0
+    offset = log.base
     producers = Producers(known=offset == 0, end=offset)
     path = Path(log.path).with_name(f"{offset:020}.snapshot")
     if offset and path.exists():
-        rows = read_rows(classify(str(path), path.name))
+        rows = classify(str(path), path.name).contents()
         if not rows.findings:
             producers.load(rows.table, offset)
             producers.known = True
@@ -159,7 +159,7 @@ def _producers_at(log: Input) -> Producers:
 def _begins_partition(log: Input) -> bool:
     """Whether the directory of a log has no earlier segment; raises InputError."""
     first = next(iter(listing(str(Path(log.path).parent)).logs), log)
-    return (first.base_offset or 0) >= (log.base_offset or 0)
+    return first.base >= log.base
 
 
 def _rebuild(

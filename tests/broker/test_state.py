@@ -11,6 +11,7 @@ import pytest
 from kfmt_cli.broker.placement import partition_of_id, string_hash
 from kfmt_cli.broker.state.cluster import Cluster
 from kfmt_cli.broker.state.shares import _update
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.topics import messages_of
 from tests.support.samples import Row, kfmt
@@ -218,26 +219,20 @@ def test_remote_segments_are_those_that_the_bucket_holds() -> None:
 
 
 def test_updates_of_a_share_partition_are_laid_over_its_snapshot() -> None:
-    def batch(first: int, last: int, state: int, count: int) -> dict[str, int]:
-        return {
-            "first_offset": first,
-            "last_offset": last,
-            "delivery_state": state,
-            "delivery_count": count,
-        }
+    def batch(first: int, last: int, state: int, count: int) -> Fields:
+        return Fields(
+            first_offset=first, last_offset=last, delivery_state=state, delivery_count=count
+        )
 
-    known: dict[str, Any] = {
-        "start_offset": 0,
-        "leader_epoch": 0,
-        "snapshot_epoch": 1,
-        "state_batches": [batch(0, 99, 1, 1)],
-    }
-    update = {"start_offset": -1, "leader_epoch": -1, "snapshot_epoch": 1}
-    _update(known, {**update, "state_batches": [batch(10, 19, 2, 1)]})
+    known = Fields(
+        start_offset=0, leader_epoch=0, snapshot_epoch=1, state_batches=[batch(0, 99, 1, 1)]
+    )
+    update = Fields(start_offset=-1, leader_epoch=-1, snapshot_epoch=1)
+    _update(known, Fields(update, state_batches=[batch(10, 19, 2, 1)]))
     assert known["state_batches"] == [batch(0, 9, 1, 1), batch(10, 19, 2, 1), batch(20, 99, 1, 1)]
-    _update(known, {**update, "state_batches": [batch(0, 9, 2, 1)]})
+    _update(known, Fields(update, state_batches=[batch(0, 9, 2, 1)]))
     assert known["state_batches"] == [batch(0, 19, 2, 1), batch(20, 99, 1, 1)]
-    _update(known, {**update, "start_offset": 15, "state_batches": []})
+    _update(known, Fields(update, start_offset=15, state_batches=[]))
     assert (known["start_offset"], known["state_batches"][0]) == (15, batch(15, 19, 2, 1))
 
 
@@ -308,11 +303,11 @@ def test_the_lag_of_a_share_group_without_its_topic(tmp_path: Path) -> None:
 
 def test_a_broker_that_stopped_and_is_fenced_is_fenced() -> None:
     cluster = Cluster()
-    cluster._register({"broker_id": 1, "fenced": False, "end_points": []})
+    cluster._register(Fields(broker_id=1, fenced=False, end_points=[]))
     states = [next(cluster.rows())[1]["state"]]
-    cluster._change_broker({"broker_id": 1, "in_controlled_shutdown": 1})
+    cluster._change_broker(Fields(broker_id=1, in_controlled_shutdown=1))
     states.append(next(cluster.rows())[1]["state"])
-    cluster._change_broker({"broker_id": 1, "fenced": 1})
+    cluster._change_broker(Fields(broker_id=1, fenced=1))
     states.append(next(cluster.rows())[1]["state"])
     assert states == ["active", "in-controlled-shutdown", "fenced"]
 

@@ -43,7 +43,7 @@ FORMATS = {
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
     yield
-    credentials._KEPT.clear()
+    credentials.KEPT.by_place.clear()
 
 
 @pytest.fixture

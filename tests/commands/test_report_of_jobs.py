@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ SEGMENTS = [
 COUNTED = ("segments", "bytes", "batches", "records", "records_per_batch")
 
 
-def rows_of(folder: Path, tables: dict[str, list[Any]]) -> list[dict[str, Any]]:
+def rows_of(folder: Path, tables: dict[str, list[Any]]) -> Sequence[dict[str, Any]]:
     return gather_jobs((str(job(folder, "verify", tables)),)).of("stat")
 
 

@@ -20,7 +20,7 @@ SECRET = "Zm9vYmFyLXNlY3JldA"  # noqa: S105
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
     yield
-    credentials._KEPT.clear()
+    credentials.KEPT.by_place.clear()
     file_systems._file_system.cache_clear()
 
 
@@ -103,18 +103,18 @@ def test_the_store_gets_them(server: str) -> None:
 
     of_user = settings("s3://KEY:SEC%2FRET@bucket/a")
     assert (of_user["access_key"], of_user["secret_key"]) == ("KEY", "SEC/RET")
-    credentials._KEPT.clear()
+    credentials.KEPT.by_place.clear()
     query = "access_key=K&secret_key=S%2B&session_token=T&region=x&endpoint_override=host%3A1"
     of_query = settings(f"s3://bucket/a?{query}")
     assert [of_query[f"{name}_key"] for name in ("access", "secret")] == ["K", "S+"]
     assert (of_query["session_token"], of_query["endpoint_override"]) == ("T", "host:1")
-    credentials._KEPT.clear()
+    credentials.KEPT.by_place.clear()
     top = "abfss://bucket@account.dfs.core.windows.net/a"
     assert settings(f"{top}?account_key=a2V5")["account_key"] == "a2V5"
-    credentials._KEPT.clear()
+    credentials.KEPT.by_place.clear()
     signature = "sv=2&sig=a%3D"
     assert settings(f"{top}?{signature}")["sas_token"] == f"?{signature}"
-    credentials._KEPT.clear()
+    credentials.KEPT.by_place.clear()
     assert settings("abfss://bucket:a2V5@account.dfs.core.windows.net/a")["account_key"] == "a2V5"
 
 
@@ -132,7 +132,7 @@ def test_a_request_takes_them_to_other_processes() -> None:
     request = Request(paths=(url,))
     assert SECRET not in repr(request)
     data = pickle.dumps(request)
-    credentials._KEPT.clear()
+    credentials.KEPT.by_place.clear()
     assert pickle.loads(data) == request  # noqa: S301
     kept = credentials_of(url)
     assert kept is not None

@@ -20,7 +20,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         now[0] += seconds
 
     monkeypatch.setattr(stores, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
-    monkeypatch.setattr(stores, "_FAILED", {})
+    stores._health.cache_clear()
     return now
 
 
@@ -65,5 +65,5 @@ def test_a_refusal_is_not_a_failing_store(clock: list[float]) -> None:
         with pytest.raises(InputError):
             insist(refused, "s3://bucket/1.log")
     assert len(asked) == 3
-    assert not stores._FAILED
+    assert stores._health("s3://bucket").failed_at < 0
     del clock

@@ -14,10 +14,9 @@ import pytest
 
 from kfmt_cli.core import long_listings
 from kfmt_cli.core.long_listings import listed, repeated
-from kfmt_cli.core.placeholders import OPENERS
+from kfmt_cli.core.placeholders import COPIES
 from kfmt_cli.core.stores import StoredFile, listing
 from kfmt_cli.disk import remote
-from kfmt_cli.disk.tree import TROUBLES, UNPACKED
 from kfmt_cli.errors import InputError
 
 OBJECT = (
@@ -125,14 +124,12 @@ def test_a_size_that_no_object_has_is_one_line(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = [StoredFile(f"s3://odd/orders-0/{n:020}.log", size * n, 0) for n in (0, 1)]
-    monkeypatch.setattr(remote, "_FOLDERS", {})
     monkeypatch.setattr(remote, "about", lambda _: None)
     monkeypatch.setattr(remote, "files_in", lambda _: iter(found))
     try:
         path = Path(remote.placed("s3://odd/orders-0", lambda: str(tmp_path)))
         words = f"the store lists it with {size} bytes, which no object has"
-        assert TROUBLES.pop(str(path)) == [f"{found[1].path}: {words}"]
+        assert COPIES.troubles(str(path)) == [f"{found[1].path}: {words}"]
         assert [file.name for file in path.iterdir()] == [f"{0:020}.log"]
     finally:
-        OPENERS.pop(str(tmp_path))
-        UNPACKED.pop(str(tmp_path))
+        COPIES.clear()

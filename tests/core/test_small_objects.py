@@ -21,6 +21,7 @@ pytest.importorskip("obstore")
 
 from kfmt_cli.core import small_objects
 from kfmt_cli.core.file_systems import file_system_at
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.small_objects import SMALL, fetched
 from kfmt_cli.core.stored_source import StoredSource
 from kfmt_cli.disk import remote
@@ -33,9 +34,9 @@ ORDERS_DATA = ORDERS.read_bytes()
 
 @pytest.fixture(autouse=True)
 def _no_store_is_known() -> Iterator[None]:
-    small_objects._store.cache_clear()
+    small_objects._bucket.cache_clear()
     yield
-    small_objects._store.cache_clear()
+    small_objects._bucket.cache_clear()
 
 
 def put(bucket: Bucket, name: str, data: bytes) -> str:
@@ -75,16 +76,16 @@ def test_small_objects_are_kept_for_a_moment(monkeypatch: pytest.MonkeyPatch) ->
         return None if most < 0 else b"%d" % len(asked)
 
     monkeypatch.setattr(remote, "fetched", fetch)
-    monkeypatch.setattr(remote, "_KEPT", {})
+    recent = remote.RecentObjects()
     with monkeypatch.context() as patch:
         patch.setattr("kfmt_cli.disk.remote.time.monotonic", lambda: times.pop(0))
-        found = [remote._recently("s3://b/a", 9) for _ in range(4)]
+        found = [recent.fetched("s3://b/a", 9) for _ in range(4)]
     assert (found, asked, times) == ([b"1", b"1", b"2", b"2"], ["s3://b/a"] * 2, [])
-    assert remote._recently("s3://b/none", -1) is None
+    assert recent.fetched("s3://b/none", -1) is None
     for i in range(remote.MOST_KEPT + 5):
-        remote._recently(f"s3://b/{i}", 9)
-    assert len(remote._KEPT) == remote.MOST_KEPT
-    assert next(iter(remote._KEPT)) == "s3://b/5"
+        recent.fetched(f"s3://b/{i}", 9)
+    assert len(recent.kept) == remote.MOST_KEPT
+    assert next(iter(recent.kept)) == "s3://b/5"
 
 
 def test_a_dry_run_says_how_many_requests_that_are(bucket: Bucket, tmp_path: Path) -> None:
@@ -154,14 +155,14 @@ def test_what_only_obstore_would_heed_is_left_to_pyarrow(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An endpoint that pyarrow does not know; credentials of a machine that has none."""
-    elsewhere = {"endpoint_override": "", "access_key": None, "scheme": "https"}
+    elsewhere = Fields(endpoint_override="", access_key=None, scheme="https")
     system = file_system_at(bucket.url)[0]
     monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:9")
     assert small_objects._s3(system, elsewhere) is None
     monkeypatch.delenv("AWS_ENDPOINT")
     assert small_objects._s3(system, elsewhere) == {"region": "us-east-1"}
     in_url = {"access_key": "a", "secret_key": "b", "session_token": ""}
-    found = small_objects._s3(system, {**elsewhere, **in_url})
+    found = small_objects._s3(system, Fields(elsewhere, **in_url))
     assert found is not None
     assert (found["access_key_id"], found["secret_access_key"]) == ("a", "b")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from kfmt_cli.core.source import FileSource
 from kfmt_cli.disk.kinds import KINDS, kind_of
-from kfmt_cli.disk.kinds.fixed import read_rows
 from kfmt_cli.disk.kinds.properties import colon_lines, java_properties
 from kfmt_cli.disk.tree import classify
 from tests.support.samples import ORDERS, kfmt
@@ -253,7 +252,7 @@ def test_an_index_that_grows_while_it_is_read_is_read_to_its_end(
         return end
 
     monkeypatch.setattr(FileSource, "end_of_data", then_grows)
-    table = read_rows(classify(str(index), index.name)).table
+    table = classify(str(index), index.name).contents().table
     assert (table["offset"] == np.arange(1, 500_001)).all()
 
 

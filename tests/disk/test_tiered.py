@@ -19,7 +19,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kfmt_cli.core.placeholders import OPENERS
+from kfmt_cli.core.placeholders import COPIES
 from kfmt_cli.core.source import file_at
 from kfmt_cli.disk.targets import target_of
 from kfmt_cli.disk.tiered import Bucket
@@ -69,7 +69,8 @@ def test_segments_are_what_the_broker_had(
     for folder in walk(str(KEPT / name / "tiered"), pytest.fail):
         bucket.take(folder)
     assert bucket.troubles == []
-    monkeypatch.setitem(OPENERS, str(tmp_path), bucket.opened)
+    monkeypatch.setattr(COPIES, "_copies", [])
+    COPIES.add(str(tmp_path), "bucket", bucket.opened)
     files = [path for path in tmp_path.rglob("0*") if path.is_file()]
     assert len(files) >= 10
     for file in files:
@@ -283,7 +284,7 @@ def test_nothing_is_put_together_before_it_is_read(buckets: Path) -> None:
             assert log.stat().st_size > 10_000
             assert log.stat().st_blocks == 0
     finally:
-        OPENERS.clear()
+        COPIES.clear()
 
 
 def test_other_directories_are_not_taken_for_buckets(tmp_path: Path) -> None:

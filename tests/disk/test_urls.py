@@ -20,7 +20,7 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("moto.server")
 
 from kfmt_cli.core import file_systems, stored_source, stores
-from kfmt_cli.core.placeholders import OPENERS
+from kfmt_cli.core.placeholders import COPIES
 from kfmt_cli.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -231,13 +231,11 @@ def test_after_a_lost_connection_the_bytes_are_right(
     assert source.block(20_500, 1000, 1) == data[20_500:21_500]
 
 
-def test_an_object_that_vanishes_is_named(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kfmt_cli.disk import remote
+def test_an_object_that_vanishes_is_named(bucket: Bucket) -> None:
     from kfmt_cli.disk.local_copies import made_of
     from kfmt_cli.disk.targets import target_of
 
-    # Other tests of this process may have placeholders that nobody opens any more.
-    monkeypatch.setattr(remote, "_FOLDERS", {})
+    COPIES.clear()  # other tests of this process may have some
     url = bucket.file(f"data/orders-0/{ORDERS.name}")
     try:
         file = target_of(made_of(url)).file
@@ -251,7 +249,7 @@ def test_an_object_that_vanishes_is_named(bucket: Bucket, monkeypatch: pytest.Mo
         assert str(gone.value) == f"{url}: No such file or directory"
         assert (gone.value.is_gone, gone.value.file) == (True, file.path)
     finally:
-        OPENERS.clear()
+        COPIES.clear()
 
 
 def test_windows_of_a_source_are_the_file(bucket: Bucket) -> None:

@@ -75,7 +75,7 @@ def test_a_session_says_where_its_stores_are(spark: Any, monkeypatch: pytest.Mon
 def test_workers_get_the_credentials_of_a_url(
     bucket: Bucket, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kfmt_cli.core.credentials import _KEPT
+    from kfmt_cli.core.credentials import KEPT
     from kfmt_cli.core.file_systems import _file_system
     from kfmt_cli.spark import register
     from kfmt_cli.spark.jobs import export_job
@@ -93,7 +93,7 @@ def test_workers_get_the_credentials_of_a_url(
     request = request_of({"path": url})
     summary = export_job.run_job(Context(spark, request, str(tmp_path), "parquet", lambda _: None))
     assert (summary.numbers["records"], summary.errors) == (1500, 0)
-    _KEPT.clear()
+    KEPT.by_place.clear()
     _file_system.cache_clear()
 
 
@@ -128,7 +128,7 @@ def test_a_table_in_a_bucket_has_a_history(
     assert offsets() == list(range(240, 1500))
     with leased(to, "export"), pytest.raises(UsageError, match="in use by"), leased(to, "verify"):
         pass
-    small_objects._store.cache_clear()
+    small_objects._bucket.cache_clear()
     assert get_json(f"{to}/_kfmt/lease.json") is None
     with leased(to, "export"):
         assert kept(f"{to}/_kfmt/lease.json")["job"] == "export"
@@ -154,9 +154,9 @@ def test_a_lease_needs_no_conditional_writes(
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     monkeypatch.setattr(lease, "SETTLED_AFTER", 0.01)
-    small_objects._store.cache_clear()
+    small_objects._bucket.cache_clear()
     to = bucket.file("table")
     with leased(to, "export"), pytest.raises(UsageError, match="in use by"), leased(to, "verify"):
         pass
-    small_objects._store.cache_clear()
+    small_objects._bucket.cache_clear()
     assert get_json(f"{to}/_kfmt/lease.json") is None

@@ -28,6 +28,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.rows.finding_row import finding_row
 from kfmt_cli.sharing.piece import Piece, cut
+from kfmt_cli.spark.job import Stored
 from kfmt_cli.spark.jobs.verify import check
 from kfmt_cli.spark.request import request_of
 from kfmt_cli.spark.work import sewn_together, torn_files
@@ -53,10 +54,10 @@ def of_pieces(log: Path, width: int, deep: bool = True) -> tuple[list[Row], int]
     """What is found in the pieces together, and how many of them hold batches."""
     request = replace(request_of({}), paths=(str(log),), deep=deep)
     pieces = list(cut(files_of(request), width))
-    found = [(piece, check(request, [piece], "")[0]) for piece in pieces]
+    found = [(piece, Stored(check(request, [piece], "")[0])) for piece in pieces]
     if torn_files(found):
         (whole,) = files_of(request)
-        found = [(whole, check(request, [whole], "")[0])]
+        found = [(whole, Stored(check(request, [whole], "")[0]))]
     found = list(sewn_together(found))
     rows = [plain(row) for _, result in found for row in result["findings"]]
     for _, result in found:

@@ -41,7 +41,7 @@ KEY = {"rsmPrivateKey": str(KEPT / "encrypted/test-key.pkcs8.der")}
 @pytest.fixture(autouse=True)
 def _no_store_is_known(server: str) -> None:
     del server
-    small_objects._store.cache_clear()
+    small_objects._bucket.cache_clear()
 
 
 def asked_of(bucket: Bucket, end: str = "rsm-manifest") -> Counter[str]:

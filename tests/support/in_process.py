@@ -24,7 +24,7 @@ from unittest import mock
 
 from kfmt_cli.commands import log_settings, registry_schemas
 from kfmt_cli.core import credentials, file_systems, placeholders, small_objects
-from kfmt_cli.disk import local_copies, names, remote, segment, tree
+from kfmt_cli.disk import names, segment
 from kfmt_cli.render.sinks import repository
 from kfmt_cli.sharing import bounds
 from tests.support.warm import INTERPRETERS_OWN
@@ -32,17 +32,15 @@ from tests.support.warm import INTERPRETERS_OWN
 PIPE_HOLDS = 1 << 16  # bytes that are in a pipe before anybody reads
 # By what is at a path, which another run may find changed.
 _KNOWN_OF_PATHS: tuple[Callable[[], object], ...] = (
-    *(known.clear for known in (tree.UNPACKED, tree.UNPACKED_FILES, tree.TROUBLES)),
-    credentials._KEPT.clear,
-    *(known.clear for known in (placeholders.OPENERS, placeholders.FILES, local_copies._TIERED)),
-    *(known.clear for known in (remote._FOLDERS, remote._KEPT, small_objects._FAILED)),
+    placeholders.COPIES.clear,
+    credentials.KEPT.by_place.clear,
     *(known.cache_clear for known in (names._real_place, names.place_of, names.parsed_place)),
     segment._real_folder.cache_clear,
     repository.repository_root.cache_clear,
     registry_schemas.registry_of.cache_clear,
     log_settings._configs.cache_clear,
     bounds._entries.cache_clear,
-    *(known.cache_clear for known in (small_objects._store, file_systems._file_system)),
+    *(known.cache_clear for known in (small_objects._bucket, file_systems._file_system)),
 )
 
 

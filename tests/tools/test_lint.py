@@ -28,6 +28,14 @@ BROKEN = {
         "kfmt_cli/log/there.py",
         '"""There."""\nfrom pathlib import Path\nFILES = list(Path("x").glob("*.log"))\n',
     ),
+    "objects_keep_what_changes": (
+        "kfmt_cli/disk/there.py",
+        '"""There."""\n_KNOWN: dict[str, str] = {}\ndef know(x: str) -> None:\n    _KNOWN[x] = x\n',
+    ),
+    "members_are_attributes": (
+        "kfmt_cli/log/rows.py",
+        '"""Rows."""\n' + 'def f(row: dict[str, int]) -> int:\n    return row["a"]\n' * 500,
+    ),
     "pages_are_in_plain_english": ("docs/ci.md", "It goes on.\n"),
     "pages_keep_their_length": ("README.md", "x\n" * 500),
 }

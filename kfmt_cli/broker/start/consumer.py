@@ -24,12 +24,12 @@ from kfmt_cli.broker.start.stored import (
 from kfmt_cli.core.codecs.decompress import CompressionError, Limit, decompress
 from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.formats import header_numbers as header
-from kfmt_cli.formats.batch import ATTRIBUTES
+from kfmt_cli.formats.batch import COMPRESSION
 from kfmt_cli.formats.legacy import MESSAGES
 from kfmt_cli.log.batch_candidates import HEADER_UP_TO_MAGIC
 from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD
 
-_CODECS = tuple(word for word in ATTRIBUTES["compression"].words if not word.startswith("unknown"))
+_CODECS = tuple(word for word in COMPRESSION.words if not word.startswith("unknown"))
 _LAST_OF_LEGACY = _CODECS.index("lz4")  # the last codec of magic 0 and 1
 _MOST_BYTES = 64 << 20  # limit for reading a batch record by record
 _INT32 = struct.Struct(">i")
@@ -104,7 +104,7 @@ def _offsets(log: LogBytes, batch: StoredBatch, checks_crc: bool) -> Iterator[in
 
 def _of_v2(data: bytes, batch: StoredBatch) -> Iterator[int]:
     count = header.records_count(data)
-    codec = header.COMPRESSION.of(batch.attributes)
+    codec = COMPRESSION.of(batch.attributes)
     if count == 0:
         return
     if codec >= len(_CODECS):
@@ -293,7 +293,7 @@ def _value(message: bytes) -> bytes | None:
 
 def _codec(message: bytes) -> int:
     """The codec of a message; raises `struct.error` if the message is too short."""
-    return header.COMPRESSION.of(header.message_attributes(message))
+    return COMPRESSION.of(header.message_attributes(message))
 
 
 def _check_message(message: bytes) -> None:

@@ -12,6 +12,7 @@ from kfmt_cli.broker.state import replay_of
 from kfmt_cli.broker.state.replay import Replay
 from kfmt_cli.broker.version import FEATURE
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.uuids import uuid_bytes
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.errors import InputError
@@ -65,15 +66,16 @@ def read_image(
 ) -> Image:
     """The topics and the version in a metadata log; arguments as for `replayed`."""
     image = Image()
-    for type_, values in replayed(snapshots, logs, unread, end, bootstrap).rows():
+    for type_, row in replayed(snapshots, logs, unread, end, bootstrap).rows():
+        values = Fields(row)
         if type_ is TOPIC:
-            image.ids[values["topic"]] = uuid_bytes(values["topic_id"])
+            image.ids[values.topic] = uuid_bytes(values.topic_id)
         elif type_ is PARTITION:
             directories = tuple(values.get("directories") or ())
-            replicas = Replicas(tuple(values["replicas"]), directories)
-            image.partitions[values["topic"], values["partition"]] = replicas
-        elif type_ is FEATURE_LEVEL and values["feature"] == FEATURE:
-            image.version_level = values["level"]
+            replicas = Replicas(tuple(values.replicas), directories)
+            image.partitions[values.topic, values.partition] = replicas
+        elif type_ is FEATURE_LEVEL and values.feature == FEATURE:
+            image.version_level = values.level
     return image
 
 

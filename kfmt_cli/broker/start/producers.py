@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from kfmt_cli.broker.start.segment import OpenSegment
 from kfmt_cli.broker.start.stored import StartFailed, StoredBatch, read_marker, wrapped
-from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, read_rows
+from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.errors import InputError
 
@@ -197,14 +197,14 @@ class Snapshots:
 def _transactions(file: Input) -> dict[int, int] | None:
     """The first offset of each producer's open transaction in a snapshot; None if it is damaged."""
     try:
-        contents = read_rows(file)
+        contents = file.contents()
     except InputError:
         return None
     if contents.findings:
         return None
     table = contents.table
-    firsts = table["current_txn_first_offset"].tolist()
-    pairs = zip(table["producer_id"].tolist(), firsts, strict=True)
+    firsts = table.current_txn_first_offset.tolist()
+    pairs = zip(table.producer_id.tolist(), firsts, strict=True)
     return {producer: first for producer, first in pairs if first >= 0}
 
 

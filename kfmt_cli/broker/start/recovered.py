@@ -18,7 +18,6 @@ from kfmt_cli.broker.start.producers import Snapshots
 from kfmt_cli.broker.start.segment import OpenSegment
 from kfmt_cli.broker.start.stored import StoredBatch, read_marker
 from kfmt_cli.broker.version import OLDEST
-from kfmt_cli.disk.kinds.fixed import read_rows
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.formats.batch import RECORD_BATCH
@@ -95,7 +94,7 @@ class _States(Snapshots):
         if file is None:
             self._producers.restore(self._kept[offset])
         else:
-            self._producers.load(read_rows(file).table, offset)
+            self._producers.load(file.contents().table, offset)
         if self._expired_before is not None:
             self._producers.expire(self._expired_before)
         return True

@@ -15,7 +15,7 @@ from kfmt_cli.core.codecs.checksum import RunningCrc
 from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.core.source import Source, open_source
 from kfmt_cli.formats import header_numbers as header
-from kfmt_cli.formats.batch import ATTRIBUTES
+from kfmt_cli.formats.batch import CONTROL, TRANSACTIONAL
 from kfmt_cli.formats.legacy import MESSAGES
 from kfmt_cli.log.batch_candidates import HEADER_UP_TO_MAGIC
 from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, POLYNOMIALS, STORED_CRC_AT
@@ -81,13 +81,12 @@ class StoredBatch:
     @property
     def is_transactional(self) -> bool:
         """Whether it is marked as transactional."""
-        return bool(self.attributes & ATTRIBUTES["transactional"].mask)
+        return bool(self.attributes & TRANSACTIONAL.mask)
 
     @property
     def is_control(self) -> bool:
         """Whether it is marked as a control batch."""
-        bits = ATTRIBUTES["control"]
-        return bool(self.attributes & bits.mask)
+        return bool(self.attributes & CONTROL.mask)
 
 
 class LogBytes:

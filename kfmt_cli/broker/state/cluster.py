@@ -97,8 +97,8 @@ class Cluster(Replay):
         if layout is not None:
             said = read_message(layout, record.value, 0, len(record.value)).values
             if "kraft_version" in said:
-                level = said["kraft_version"]
-                self._settings.feature({"name": "kraft.version", "feature_level": level})
+                level = said.kraft_version
+                self._settings.feature(Data(name="kraft.version", feature_level=level))
 
     def _apply(self, name: str, data: Data) -> None:
         """Apply a record; records without an effect on the state are ignored."""
@@ -109,48 +109,48 @@ class Cluster(Replay):
     # Brokers and controllers.
 
     def _register(self, data: Data) -> None:
-        self._brokers[data["broker_id"]] = data
+        self._brokers[data.broker_id] = data
 
     def _unregister(self, data: Data) -> None:
-        self._brokers.pop(data["broker_id"], None)
+        self._brokers.pop(data.broker_id, None)
 
     def _fence(self, data: Data, fenced: bool) -> None:
-        if data["id"] in self._brokers:
-            self._brokers[data["id"]]["fenced"] = fenced
+        if (broker := self._brokers.get(data.id)) is not None:
+            broker.fenced = fenced
 
     def _change_broker(self, data: Data) -> None:
-        broker = self._brokers.get(data["broker_id"])
+        broker = self._brokers.get(data.broker_id)
         if broker is None:
             return
         if data.get("fenced"):
-            broker["fenced"] = data["fenced"] > 0
+            broker.fenced = data.fenced > 0
         if data.get("in_controlled_shutdown"):
-            broker["in_controlled_shutdown"] = True
+            broker.in_controlled_shutdown = True
         if data.get("log_dirs"):
-            broker["log_dirs"] = data["log_dirs"]
+            broker.log_dirs = data.log_dirs
 
     def _register_controller(self, data: Data) -> None:
-        self._controllers[data["controller_id"]] = data
+        self._controllers[data.controller_id] = data
 
     # Access rights.
 
     def _acl(self, data: Data) -> None:
-        self._acls[data["id"]] = data
+        self._acls[data.id] = data
 
     def _remove_acl(self, data: Data) -> None:
-        self._acls.pop(data["id"], None)
+        self._acls.pop(data.id, None)
 
     def _user(self, data: Data) -> None:
-        self._users[data["name"], data["mechanism"]] = data
+        self._users[data.name, data.mechanism] = data
 
     def _remove_user(self, data: Data) -> None:
-        self._users.pop((data["name"], data["mechanism"]), None)
+        self._users.pop((data.name, data.mechanism), None)
 
     def _token(self, data: Data) -> None:
-        self._tokens[data["token_id"]] = data
+        self._tokens[data.token_id] = data
 
     def _remove_token(self, data: Data) -> None:
-        self._tokens.pop(data["token_id"], None)
+        self._tokens.pop(data.token_id, None)
 
     def _ids(self, data: Data) -> None:
         self._producer_ids = data
@@ -199,7 +199,7 @@ class Cluster(Replay):
                 ACL,
                 {
                     **_named(message("AccessControlEntryRecord"), acl),
-                    "resource": acl["resource_name"],
+                    "resource": acl.resource_name,
                 },
             )
         for user in self._users.values():
@@ -207,9 +207,9 @@ class Cluster(Replay):
             yield (
                 SCRAM_USER,
                 {
-                    "user": user["name"],
+                    "user": user.name,
                     "mechanism": named["mechanism"],
-                    "iterations": user["iterations"],
+                    "iterations": user.iterations,
                 },
             )
         for token in self._tokens.values():
@@ -218,23 +218,23 @@ class Cluster(Replay):
             yield PRODUCER_IDS, self._producer_ids
 
 
-def _end_points(record: Data) -> list[Data]:
+def _end_points(record: Data) -> list[dict[str, Any]]:
     """The listeners of a node, with protocol names."""
     known = dict(enumerate(SECURITY_PROTOCOLS))
     return [
         {
-            "name": point["name"],
-            "host": point["host"],
-            "port": point["port"],
+            "name": point.name,
+            "host": point.host,
+            "port": point.port,
             "security_protocol": known.get(
-                point["security_protocol"], f"unknown-{point['security_protocol']}"
+                point.security_protocol, f"unknown-{point.security_protocol}"
             ),
         }
-        for point in record["end_points"]
+        for point in record.end_points
     ]
 
 
-def _named(message: Any, record: Data) -> Data:
+def _named(message: Any, record: Data) -> dict[str, Any]:
     """A message's data with names for its numbers."""
     return {
         field.name: field.symbol(record[field.name]) or record[field.name]

@@ -61,7 +61,7 @@ class Configs(ReadCommitted):
     # The effects of records; each returns the message for a malformed record, or None.
 
     def _connector(self, key: Data, data: Data | None) -> str | None:
-        name = key["connector"]
+        name = key.connector
         if data is None:
             self._forget(name)
             return None
@@ -79,7 +79,7 @@ class Configs(ReadCommitted):
         self._written.pop(name, None)
 
     def _target(self, key: Data, data: Data | None) -> str | None:
-        name = key["connector"]
+        name = key.connector
         if data is None:
             self._targets.pop(name, None)
             if name in self._connectors:
@@ -95,11 +95,11 @@ class Configs(ReadCommitted):
         config = None if data is None else data.get("properties")
         if not isinstance(config, dict):
             return "task config without properties"
-        self._written.setdefault(key["connector"], {})[key["task"]] = config
+        self._written.setdefault(key.connector, {})[key.task] = config
         return None
 
     def _commit(self, key: Data, data: Data | None) -> str | None:
-        name = key["connector"]
+        name = key.connector
         if name not in self._connectors:
             self._forget(name)
             return None
@@ -169,8 +169,8 @@ class SourceOffsets(LatestOfKeys):
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         for _, key, value in self.said():
-            place = key["source_partition"]
+            place = key.source_partition
             if isinstance(place, dict):
                 place = dict(sorted(place.items()))  # workers write them in any order
-            row = {"connector": key["connector"], "source_partition": place, "source_offset": value}
+            row = {"connector": key.connector, "source_partition": place, "source_offset": value}
             yield SOURCE_OFFSET, row

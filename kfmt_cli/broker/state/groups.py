@@ -35,15 +35,15 @@ class Groups(LatestOfKeys):
         for name, key, value in self.said():
             message = name.removesuffix("Key")
             if message in ("OffsetCommit", "LegacyOffsetCommit"):
-                committing[key["group"]] = None
-                time = stream_time(value["metadata"])
+                committing[key.group] = None
+                time = stream_time(value.metadata)
                 yield COMMITTED_OFFSET, {**key, **value, "stream_time": time}
             elif message == "GroupMetadata":
-                classic[key["group"]] = value
+                classic[key.group] = value
             else:
                 for prefix in NEWER:
                     if message.startswith(prefix):
-                        parts = newer.setdefault((prefix, key["group_id"]), {})
+                        parts = newer.setdefault((prefix, key.group_id), {})
                         parts.setdefault(message.removeprefix(prefix), []).append((key, value))
         for group, members in classic.items():
             yield from _classic(group, members)
@@ -58,18 +58,18 @@ class Groups(LatestOfKeys):
 
 
 def _classic(group: str, metadata: Data) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-    members = metadata["members"]
+    members = metadata.members
     yield (
         GROUP,
         {
             "group": group,
             "state": STABLE if members else EMPTY,
-            "protocol_type": metadata["protocol_type"],
-            "generation": metadata["generation"],
+            "protocol_type": metadata.protocol_type,
+            "generation": metadata.generation,
             "members": len(members),
             "group_type": "classic",
-            "protocol": metadata["protocol"],
-            "leader": metadata["leader"],
+            "protocol": metadata.protocol,
+            "leader": metadata.leader,
         },
     )
     for member in members:
@@ -77,10 +77,10 @@ def _classic(group: str, metadata: Data) -> Iterator[tuple[StateType, Mapping[st
             MEMBER,
             {
                 "group": group,
-                "member_id": member["member_id"],
+                "member_id": member.member_id,
                 "instance_id": member.get("group_instance_id"),
-                "client_id": member["client_id"],
-                "host": member["client_host"],
+                "client_id": member.client_id,
+                "host": member.client_host,
                 "assignment": _assigned(metadata, member),
             },
         )
@@ -90,12 +90,12 @@ def _assigned(group: Data, member: Data) -> Any:
     """The partitions of a member of a classic consumer group, null if unknown."""
     assert hasattr(_ASSIGNMENT.type, "of")
     held = next(field for field in _ASSIGNMENT.type.of.fields if field.name == "assignment").holds
-    opened = open_held(held, member["assignment"], group)
+    opened = open_held(held, member.assignment, group)
     if opened is None:
         return None
     return [
-        {"topic": assigned["topic"], "partitions": assigned["partitions"]}
-        for assigned in opened["assigned_partitions"]
+        {"topic": assigned.topic, "partitions": assigned.partitions}
+        for assigned in opened.assigned_partitions
     ]
 
 
@@ -103,11 +103,11 @@ def _newer(
     prefix: str, group: str, parts: dict[str, list[tuple[Data, Data]]]
 ) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
     """A group that has separate records for its members, assignments and epochs."""
-    epoch = parts["Metadata"][0][1]["epoch"]
-    members = {key["member_id"]: value for key, value in parts.get("MemberMetadata", ())}
-    current = {key["member_id"]: value for key, value in parts.get("CurrentMemberAssignment", ())}
+    epoch = parts["Metadata"][0][1].epoch
+    members = {key.member_id: value for key, value in parts.get("MemberMetadata", ())}
+    current = {key.member_id: value for key, value in parts.get("CurrentMemberAssignment", ())}
     targets = parts.get("TargetAssignmentMetadata", ())
-    target = next((target["assignment_epoch"] for _, target in targets), 0)
+    target = next((target.assignment_epoch for _, target in targets), 0)
     yield (
         GROUP,
         {
@@ -122,15 +122,15 @@ def _newer(
         },
     )
     for member, described in members.items():
-        has = current.get(member, {})
+        has = current.get(member, Data())
         yield (
             MEMBER,
             {
                 "group": group,
                 "member_id": member,
                 "instance_id": described.get("instance_id"),
-                "client_id": described["client_id"],
-                "host": described["client_host"],
+                "client_id": described.client_id,
+                "host": described.client_host,
                 "member_epoch": has.get("member_epoch"),
                 "assignment": has.get("assigned_partitions", has.get("active_tasks")),
             },
@@ -154,7 +154,7 @@ def _state(
     if epoch > target:
         return ASSIGNING
     settled = all(
-        assignment is not None and assignment["state"] == 0 and assignment["member_epoch"] == target
+        assignment is not None and assignment.state == 0 and assignment.member_epoch == target
         for assignment in current
     )
     return STABLE if settled else RECONCILING

@@ -45,8 +45,8 @@ class Heartbeats(LatestOfKeys):
             yield (
                 MIRROR_HEARTBEAT,
                 {
-                    "source": key["source_cluster_alias"],
-                    "target": key["target_cluster_alias"],
-                    "timestamp": value["timestamp"],
+                    "source": key.source_cluster_alias,
+                    "target": key.target_cluster_alias,
+                    "timestamp": value.timestamp,
                 },
             )

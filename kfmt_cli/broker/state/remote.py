@@ -52,33 +52,33 @@ class Remote(Replay):
         known = self._segments.get(segment)
         if known is None:
             return
-        known["remote_log_segment_state"] = data["remote_log_segment_state"]
-        known["event_timestamp_ms"] = data["event_timestamp_ms"]
-        if data["custom_metadata"] is not None:
-            known["custom_metadata"] = data["custom_metadata"]
-        if _SEGMENT_STATE.symbol(data["remote_log_segment_state"]) == DELETED:
+        known.remote_log_segment_state = data.remote_log_segment_state
+        known.event_timestamp_ms = data.event_timestamp_ms
+        if data.custom_metadata is not None:
+            known.custom_metadata = data.custom_metadata
+        if _SEGMENT_STATE.symbol(data.remote_log_segment_state) == DELETED:
             del self._segments[segment]
 
     def _delete(self, data: Data) -> None:
-        place = _place(data["topic_id_partition"])
+        place = _place(data.topic_id_partition)
         self._partitions[place] = data
-        if _PARTITION_STATE.symbol(data["remote_partition_delete_state"]) == PARTITION_DELETED:
+        if _PARTITION_STATE.symbol(data.remote_partition_delete_state) == PARTITION_DELETED:
             del self._partitions[place]
             for segment in [segment for segment in self._segments if segment[0] == place]:
                 del self._segments[segment]
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         for (_, segment), segment_state in self._segments.items():
-            custom = segment_state["custom_metadata"]
+            custom = segment_state.custom_metadata
             yield (
                 REMOTE_SEGMENT,
                 {
                     **segment_state,
-                    **_names(segment_state["remote_log_segment_id"]["topic_id_partition"]),
+                    **_names(segment_state.remote_log_segment_id.topic_id_partition),
                     "segment_id": segment,
-                    "state": _SEGMENT_STATE.symbol(segment_state["remote_log_segment_state"]),
-                    "max_timestamp": segment_state["max_timestamp_ms"],
-                    "event_timestamp": segment_state["event_timestamp_ms"],
+                    "state": _SEGMENT_STATE.symbol(segment_state.remote_log_segment_state),
+                    "max_timestamp": segment_state.max_timestamp_ms,
+                    "event_timestamp": segment_state.event_timestamp_ms,
                     "custom_metadata": None
                     if custom is None
                     else base64.b64encode(custom).decode(),
@@ -88,26 +88,22 @@ class Remote(Replay):
             yield (
                 REMOTE_PARTITION,
                 {
-                    **_names(partition["topic_id_partition"]),
-                    "state": _PARTITION_STATE.symbol(partition["remote_partition_delete_state"]),
-                    "event_timestamp": partition["event_timestamp_ms"],
+                    **_names(partition.topic_id_partition),
+                    "state": _PARTITION_STATE.symbol(partition.remote_partition_delete_state),
+                    "event_timestamp": partition.event_timestamp_ms,
                 },
             )
 
 
 def _place(partition: Data) -> Place:
-    return partition["id"], partition["partition"]
+    return partition.id, partition.partition
 
 
 def _names(partition: Data) -> Data:
-    return {
-        "topic": partition["name"],
-        "topic_id": partition["id"],
-        "partition": partition["partition"],
-    }
+    return Data(topic=partition.name, topic_id=partition.id, partition=partition.partition)
 
 
 def _id_of(data: Data) -> tuple[Place, str]:
     """The partition and the segment id that a record refers to."""
-    segment = data["remote_log_segment_id"]
-    return _place(segment["topic_id_partition"]), segment["id"]
+    segment = data.remote_log_segment_id
+    return _place(segment.topic_id_partition), segment.id

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kfmt_cli.core.json_text import json_text
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.layout.messages import plain_value
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.log.stream import Record
@@ -19,7 +20,7 @@ from kfmt_cli.topics.decoder import Decoded, Decoder
 
 ABORT, COMMIT = CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")
 MOST = 1 << 63
-Data = dict[str, Any]
+Data = Fields
 Row = tuple[str | int | None, ...]
 # The rows of each type, by their key columns.
 State = dict[StateType, dict[Row, Row]]
@@ -58,7 +59,7 @@ class Replay(ABC):
     def understood(self, record: Record, said: Decoded | None) -> Data | None:
         """The data of a key or a value; None if it is malformed or unknown, which is recorded."""
         if said is not None and said.fault is None and said.data is not None:
-            return said.data
+            return said.data if isinstance(said.data, Data) else Data(said.data)
         if said is not None and said.fault is not None:
             self.not_understood(record, f"not a valid {said.name}: {said.fault}")
         else:

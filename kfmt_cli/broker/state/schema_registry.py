@@ -32,12 +32,13 @@ class RegistryReplay(LatestOfKeys):
         if record.key is None or record.value is None:
             return
         said = self.decoder.value(record.key, record.value)
-        data: Data | None = None if said is None or said.name != "Schema" else said.data
-        if data is None or not isinstance(data.get("id"), int):
+        data = None if said is None or said.name != "Schema" else said.data
+        id_ = None if data is None else data.get("id")
+        if data is None or not isinstance(id_, int):
             return
         references = data.get("references")
         self.every.add(
-            data["id"],
+            id_,
             _version(data),
             Registered(
                 str(data.get("schemaType") or AVRO),
@@ -56,7 +57,7 @@ class RegistryReplay(LatestOfKeys):
                 yield SCHEMA, _row(key, value)
 
 
-def _version(value: Data) -> tuple[str, int]:
+def _version(value: Mapping[str, Any]) -> tuple[str, int]:
     """A subject and its version."""
     return str(value.get("subject")), _number(value.get("version"))
 
@@ -65,7 +66,7 @@ def _number(value: object) -> int:
     return value if isinstance(value, int) else -1
 
 
-def _row(key: Data, value: Data) -> Data:
+def _row(key: Data, value: Data) -> dict[str, Any]:
     return {
         "subject": key.get("subject"),
         "version": _number(key.get("version")),

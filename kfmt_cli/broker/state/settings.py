@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kfmt_cli.broker.state.secrets import is_secret
+from kfmt_cli.core.layout.fields import Fields as Data
 from kfmt_cli.formats.kafka_messages import message
 from kfmt_cli.rows.state_types import CONFIG, FEATURE, QUOTA, StateType
 
-Data = dict[str, Any]
 _TYPE = message("ConfigRecord").field("resource_type")
 TOPIC = 2
 
@@ -27,10 +27,10 @@ class Settings:
 
     def config(self, data: Data) -> None:
         """Set a setting, or remove it if the value is null."""
-        of = self._configs.setdefault((data["resource_type"], data["resource_name"]), {})
-        of.pop(data["name"], None)
-        if data["value"] is not None:
-            of[data["name"]] = data["value"]
+        of = self._configs.setdefault((data.resource_type, data.resource_name), {})
+        of.pop(data.name, None)
+        if data.value is not None:
+            of[data.name] = data.value
 
     def forget_topic(self, name: str) -> None:
         """Remove the settings of a deleted topic."""
@@ -38,19 +38,17 @@ class Settings:
 
     def feature(self, data: Data) -> None:
         """Enable a feature, or disable it at level 0."""
-        self._features.pop(data["name"], None)
-        if data["feature_level"] or data["name"] == "kraft.version":
-            self._features[data["name"]] = data["feature_level"]
+        self._features.pop(data.name, None)
+        if data.feature_level or data.name == "kraft.version":
+            self._features[data.name] = data.feature_level
 
     def quota(self, data: Data) -> None:
         """Set or remove a quota."""
-        entity = tuple(
-            sorted((part["entity_type"], part["entity_name"]) for part in data["entity"])
-        )
+        entity = tuple(sorted((part.entity_type, part.entity_name) for part in data.entity))
         of = self._quotas.setdefault(entity, {})
-        of.pop(data["key"], None)
-        if not data["remove"]:
-            of[data["key"]] = data["value"]
+        of.pop(data.key, None)
+        if not data.remove:
+            of[data.key] = data.value
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         """Features, settings, quotas."""

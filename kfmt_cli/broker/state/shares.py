@@ -34,7 +34,7 @@ class Shares(Replay):
         key = self.understood(record, of_key)
         if key is None or of_key is None:
             return
-        place = (key["group_id"], key["topic_id"], key["partition"])
+        place = (key.group_id, key.topic_id, key.partition)
         if record.value is None:
             self._known.pop(place, None)
             return
@@ -56,8 +56,8 @@ class Shares(Replay):
                     "topic_id": topic_id,
                     "partition": partition,
                     "state_batches": [
-                        {**batch, "delivery_state_name": _name(batch["delivery_state"])}
-                        for batch in state["state_batches"]
+                        {**batch, "delivery_state_name": _name(batch.delivery_state)}
+                        for batch in state.state_batches
                     ],
                 },
             )
@@ -74,28 +74,28 @@ def _update(known: Data, data: Data) -> None:
         if data[name] != NO_CHANGE:
             known[name] = data[name]
     if data.get("delivery_complete_count", NO_CHANGE) != NO_CHANGE:
-        known["delivery_complete_count"] = data["delivery_complete_count"]
-    known["snapshot_epoch"] = data["snapshot_epoch"]
-    batches = known["state_batches"]
-    for newer in data["state_batches"]:
+        known.delivery_complete_count = data.delivery_complete_count
+    known.snapshot_epoch = data.snapshot_epoch
+    batches = known.state_batches
+    for newer in data.state_batches:
         batches = [part for batch in batches for part in _outside(batch, newer)] + [newer]
-    start = known["start_offset"]
+    start = known.start_offset
     batches = [
-        {**batch, "first_offset": max(batch["first_offset"], start)}
+        Data(batch, first_offset=max(batch.first_offset, start))
         for batch in batches
-        if batch["last_offset"] >= start
+        if batch.last_offset >= start
     ]
-    known["state_batches"] = _joined(sorted(batches, key=lambda batch: batch["first_offset"]))
+    known.state_batches = _joined(sorted(batches, key=lambda batch: batch.first_offset))
 
 
 def _outside(batch: Data, newer: Data) -> Iterator[Data]:
     """The parts of a batch that a newer one does not cover."""
-    if batch["first_offset"] < newer["first_offset"]:
-        end = min(batch["last_offset"], newer["first_offset"] - 1)
-        yield {**batch, "last_offset": end}
-    if batch["last_offset"] > newer["last_offset"]:
-        begin = max(batch["first_offset"], newer["last_offset"] + 1)
-        yield {**batch, "first_offset": begin}
+    if batch.first_offset < newer.first_offset:
+        end = min(batch.last_offset, newer.first_offset - 1)
+        yield Data(batch, last_offset=end)
+    if batch.last_offset > newer.last_offset:
+        begin = max(batch.first_offset, newer.last_offset + 1)
+        yield Data(batch, first_offset=begin)
 
 
 def _joined(batches: list[Data]) -> list[Data]:
@@ -103,7 +103,7 @@ def _joined(batches: list[Data]) -> list[Data]:
     done: list[Data] = []
     for batch in batches:
         if done and _follows(done[-1], batch):
-            done[-1] = {**done[-1], "last_offset": batch["last_offset"]}
+            done[-1] = Data(done[-1], last_offset=batch.last_offset)
         else:
             done.append(batch)
     return done
@@ -111,4 +111,4 @@ def _joined(batches: list[Data]) -> list[Data]:
 
 def _follows(before: Data, state: Data) -> bool:
     same = all(before[name] == state[name] for name in ("delivery_state", "delivery_count"))
-    return same and bool(before["last_offset"] + 1 == state["first_offset"])
+    return same and bool(before.last_offset + 1 == state.first_offset)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kfmt_cli.broker.state.replay import LatestOfKeys
+from kfmt_cli.broker.state.replay import Data, LatestOfKeys
 from kfmt_cli.formats.kafka_messages import message
 from kfmt_cli.rows.state_types import TRANSACTIONAL_ID, StateType
 
@@ -19,8 +19,8 @@ _STATUS = message("TransactionLogValue").field("transaction_status")
 _ONGOING = (_STATUS.symbols or ()).index("Ongoing")
 
 
-def _has_timed_out(value: Mapping[str, Any]) -> int:
-    end = value["transaction_start_timestamp_ms"] + value["transaction_timeout_ms"]
+def _has_timed_out(value: Data) -> int:
+    end = value.transaction_start_timestamp_ms + value.transaction_timeout_ms
     return int(end < time.time() * 1000)
 
 
@@ -32,22 +32,22 @@ class TransactionalIds(LatestOfKeys):
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         for _, key, value in self.said():
-            status = value["transaction_status"]
+            status = value.transaction_status
             yield (
                 TRANSACTIONAL_ID,
                 {
-                    "transactional_id": key["transactional_id"],
-                    "producer_id": value["producer_id"],
-                    "producer_epoch": value["producer_epoch"],
+                    "transactional_id": key.transactional_id,
+                    "producer_id": value.producer_id,
+                    "producer_epoch": value.producer_epoch,
                     "state": _STATUS.symbol(status) or f"unknown-{status}",
                     "partitions": [
-                        {"topic": of["topic"], "partition": partition}
-                        for of in value["transaction_partitions"] or ()
-                        for partition in of["partition_ids"]
+                        {"topic": of.topic, "partition": partition}
+                        for of in value.transaction_partitions or ()
+                        for partition in of.partition_ids
                     ],
-                    "transaction_timeout_ms": value["transaction_timeout_ms"],
-                    "start_timestamp": value["transaction_start_timestamp_ms"],
+                    "transaction_timeout_ms": value.transaction_timeout_ms,
+                    "start_timestamp": value.transaction_start_timestamp_ms,
                     "timed_out": _has_timed_out(value) if status == _ONGOING else None,
-                    "last_update_timestamp": value["transaction_last_update_timestamp_ms"],
+                    "last_update_timestamp": value.transaction_last_update_timestamp_ms,
                 },
             )

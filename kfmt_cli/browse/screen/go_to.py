@@ -204,4 +204,4 @@ class GoingBrowser(BrowserLayout):
 
 def _base(node: DiskNode) -> int:
     file = node.file
-    return 0 if file is None else file.base_offset or 0
+    return 0 if file is None else file.base

@@ -36,7 +36,7 @@ def already_lost(known: Witnesses) -> Iterator[tuple[int, int, str]]:
 
 def _lost(known: Witnesses) -> Iterator[tuple[int, int, str]]:
     files = [known.folder.input(file) for file in known.folder.files]
-    logs = {file.base_offset or 0: file for file in files if is_segment(file)}
+    logs = {file.base: file for file in files if is_segment(file)}
     bases = sorted(logs)
     proven: list[tuple[int, int]] = []
     for file in files:

@@ -14,7 +14,6 @@ from kfmt_cli.broker.defaults import TRANSACTION_MAX_TIMEOUT_MS
 from kfmt_cli.broker.producers import NONE, Event, Producer, Producers
 from kfmt_cli.checks.history.facts import History, compare
 from kfmt_cli.checks.history.scopes import HistoryCheck, HistoryFiles
-from kfmt_cli.disk.kinds.fixed import read_rows
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.finding import Finding
@@ -166,7 +165,7 @@ class PartitionHistory(HistoryCheck):
             return
         told = Producers()
         try:
-            contents = read_rows(file)
+            contents = file.contents()
         except InputError:
             return
         if contents.findings:

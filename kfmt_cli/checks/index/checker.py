@@ -11,9 +11,8 @@ from kfmt_cli.checks.index.order import order_findings, padding_finding
 from kfmt_cli.checks.index.rules import IndexRules
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.disk.kinds import INDEXES
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, read_rows
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX
 from kfmt_cli.disk.kinds.kind import Contents, Input, Kind
 from kfmt_cli.disk.segment import Segment, sibling_path
 from kfmt_cli.disk.tree import printable
@@ -21,6 +20,7 @@ from kfmt_cli.findings import indexes as codes
 from kfmt_cli.findings.consequences import beside_damage, beside_missing_index
 from kfmt_cli.findings.finding import MOST_FINDINGS, Code, Finding, Findings
 from kfmt_cli.log.block import Block
+from kfmt_cli.rows.log_tables import EntryTable
 from kfmt_cli.rows.result import Result, ResultType
 
 INDEX_RESULT = ResultType(
@@ -85,9 +85,9 @@ class IndexChecker:
 
     def begin(self, segment: Segment) -> IndexReading:
         """Read the indexes of a segment, before its log; raises InputError."""
-        rows = {kind: read_rows(file) for kind, file in segment.indexes.items()}
+        rows = {kind: file.contents() for kind, file in segment.indexes.items()}
 
-        def table(kind: Kind) -> Table | None:
+        def table(kind: Kind) -> EntryTable | None:
             return rows[kind].table if kind in rows else None
 
         offsets, times = table(OFFSET_INDEX), table(TIME_INDEX)
@@ -99,7 +99,6 @@ class IndexChecker:
     def results(self, reading: IndexReading, log_size: int) -> Iterator[Result]:
         """The result for each index, after the last block of the log."""
         segment, rows, facts = reading.segment, reading.rows, reading.facts
-        assert segment.log is not None
         facts.finish(log_size)
         for kind in (index for index in INDEXES if index in segment.wanted):
             if kind in rows:
@@ -107,7 +106,7 @@ class IndexChecker:
                 check = IndexRules(segment, file, rows[kind], facts, reading.damaged)
                 yield self._result(file, rows[kind], check.findings(self.interval, log_size))
             elif code := _missing(segment, kind, facts, reading.damaged):
-                yield self._absent(segment.log, kind, code, facts)
+                yield self._absent(segment.own_log, kind, code, facts)
 
     def healthy(self, segment: Segment, known: list[tuple[Kind, int, int]]) -> Iterator[Result]:
         """The results for the indexes of a healthy segment."""
@@ -146,10 +145,9 @@ class IndexChecker:
 
 def _missing(segment: Segment, kind: Kind, facts: IndexFacts, damaged: bool) -> Code | None:
     """The code for a missing index; None if none is needed."""
-    assert segment.log is not None
     if kind is TRANSACTION_INDEX:
         return codes.TRANSACTION_INDEX_MISSING if facts.aborted and not damaged else None
-    if segment.log.base_offset is None or not facts.end:
+    if segment.own_log.base_offset is None or not facts.end:
         return None
     if kind is TIME_INDEX and not facts.has_v2:
         return codes.TIME_INDEX_NOT_YET

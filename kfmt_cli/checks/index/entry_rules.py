@@ -13,17 +13,49 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.core.native.table import BoolArray, Table, TableColumn
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX
 from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.findings import indexes as codes
 from kfmt_cli.findings.finding import Code
+from kfmt_cli.rows.log_tables import EntryTable
 
-# Facts from the log: about the byte that an entry points to, about the batch that contains its
-# offset or is the first after it, and about the record that should be an ABORT marker.
-AT_BATCH = ("starts", "at_number", "at_base", "at_last", "in_damage")
-HOLDER = ("held", "holder_position", "holder_number", "holder_max", "earlier_max", "of_record")
-MARKER = ("contradicted",)
+
+class AtBatch(Table):
+    """Facts from the log about the byte that an entry points to."""
+
+    __slots__ = ()
+
+    starts = TableColumn()
+    """1 if a batch starts there; the others are about this batch."""
+    number = TableColumn()
+    base_offset = TableColumn()
+    last_offset = TableColumn()
+    in_damage = TableColumn()
+
+
+class Holder(Table):
+    """Facts from the log about the batch that contains an entry's offset, or the first after it."""
+
+    __slots__ = ()
+
+    held = TableColumn()
+    """1 if it contains the offset."""
+    position = TableColumn()
+    number = TableColumn()
+    max_timestamp = TableColumn()
+    earlier_max = TableColumn()
+    """The largest timestamp before it in the log."""
+    of_record = TableColumn()
+    """1 if a record in it has the entry's offset and timestamp."""
+
+
+class AbortMarker(Table):
+    """Facts from the log about the record that should be an ABORT marker."""
+
+    __slots__ = ()
+
+    contradicted = TableColumn()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +63,14 @@ class IndexEntries:
     """The entries of an index, and facts from the log about each. In a pack, the numbers of a
     segment are arrays with one value per entry."""
 
-    table: Table
+    table: EntryTable
     """The rows of the index."""
-    at: Table
-    """`AT_BATCH`, for an offset index."""
-    holder: Table
-    """`HOLDER`, for an offset index or a time index."""
-    marker: Table
-    """`MARKER`, for a transaction index."""
+    at: AtBatch
+    """For an offset index."""
+    holder: Holder
+    """For an offset index or a time index."""
+    marker: AbortMarker
+    """For a transaction index."""
     log_size: int | IntArray
     """Bytes of the log."""
     base: int | IntArray
@@ -75,28 +107,28 @@ class EntryRule:
 
 
 def _out_of_segment(entries: IndexEntries) -> BoolArray:
-    out: BoolArray = entries.table["relative_offset"] < 0
-    return out if entries.damaged else out | (entries.table["offset"] > entries.last)
+    out: BoolArray = entries.table.relative_offset < 0
+    return out if entries.damaged else out | (entries.table.offset > entries.last)
 
 
 def _no_marker_words(entries: IndexEntries, i: int) -> str:
     table = entries.table
     return (
-        f"producer {table['producer_id'][i]}: offset {table['last_offset'][i]} is not one of its "
+        f"producer {table.producer_id[i]}: offset {table.last_offset[i]} is not one of its "
         "ABORT markers"
     )
 
 
 def _place(entries: IndexEntries, i: int) -> str:
-    return f"offset {entries.table['offset'][i]} at byte {entries.table['log_position'][i]}"
+    return f"offset {entries.table.offset[i]} at byte {entries.table.log_position[i]}"
 
 
 def _time(entries: IndexEntries, i: int) -> str:
-    return f"timestamp {entries.table['timestamp'][i]} for offset {entries.table['offset'][i]}"
+    return f"timestamp {entries.table.timestamp[i]} for offset {entries.table.offset[i]}"
 
 
 def _outside_words(entries: IndexEntries, i: int) -> str:
-    return f"offset {entries.table['offset'][i]}; the segment contains {entries.range_words}"
+    return f"offset {entries.table.offset[i]}; the segment contains {entries.range_words}"
 
 
 def _in_segment(code: Code) -> EntryRule:
@@ -112,8 +144,7 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
         EntryRule(
             codes.INDEX_POSITION_OUT_OF_LOG,
             lambda entries: (
-                (entries.table["log_position"] <= 0)
-                | (entries.table["log_position"] >= entries.log_size)
+                (entries.table.log_position <= 0) | (entries.table.log_position >= entries.log_size)
             ),
             lambda entries, i: f"{_place(entries, i)}; the log has {entries.log_size} bytes",
             "log_position",
@@ -122,17 +153,17 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
         _in_segment(codes.INDEX_OFFSET_OUT_OF_SEGMENT),
         EntryRule(
             codes.INDEX_NOT_AT_BATCH,
-            lambda entries: entries.at["starts"] == 0,
+            lambda entries: entries.at.starts == 0,
             lambda entries, i: f"{_place(entries, i)}, where no batch starts",
             "log_position",
             "the first byte of a batch",
         ),
         EntryRule(
             codes.INDEX_OFFSET_BEFORE_BATCH,
-            lambda entries: entries.at["at_base"] > entries.table["offset"],
+            lambda entries: entries.at.base_offset > entries.table.offset,
             lambda entries, i: (
-                f"{_place(entries, i)}, where batch {entries.at['at_number'][i]} starts at offset "
-                f"{entries.at['at_base'][i]}"
+                f"{_place(entries, i)}, where batch {entries.at.number[i]} starts at offset "
+                f"{entries.at.base_offset[i]}"
             ),
             "offset",
             "the base offset of the batch at its position, or later",
@@ -140,12 +171,11 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
         EntryRule(
             codes.INDEX_OFFSET_NOT_IN_LOG,
             lambda entries: (
-                (entries.holder["held"] == 0)
-                | (entries.holder["holder_position"] < entries.table["log_position"])
+                (entries.holder.held == 0) | (entries.holder.position < entries.table.log_position)
             ),
             lambda entries, i: (
-                f"no batch from byte {entries.table['log_position'][i]} onward contains offset "
-                f"{entries.table['offset'][i]}"
+                f"no batch from byte {entries.table.log_position[i]} onward contains offset "
+                f"{entries.table.offset[i]}"
             ),
             "offset",
             "an offset of a batch",
@@ -155,29 +185,29 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
         _in_segment(codes.TIME_INDEX_OFFSET_OUT_OF_SEGMENT),
         EntryRule(
             codes.TIME_INDEX_OFFSET_NOT_IN_LOG,
-            lambda entries: entries.holder["held"] == 0,
-            lambda entries, i: f"no batch contains offset {entries.table['offset'][i]}",
+            lambda entries: entries.holder.held == 0,
+            lambda entries, i: f"no batch contains offset {entries.table.offset[i]}",
             "offset",
             "an offset of a batch",
         ),
         EntryRule(
             codes.TIME_INDEX_TIMESTAMP_NOT_IN_LOG,
             lambda entries: (
-                (entries.holder["holder_max"] != entries.table["timestamp"])
-                & (entries.holder["of_record"] == 0)
+                (entries.holder.max_timestamp != entries.table.timestamp)
+                & (entries.holder.of_record == 0)
             ),
             lambda entries, i: (
-                f"{_time(entries, i)}, whose batch {entries.holder['holder_number'][i]} has max "
-                f"timestamp {entries.holder['holder_max'][i]}"
+                f"{_time(entries, i)}, whose batch {entries.holder.number[i]} has max "
+                f"timestamp {entries.holder.max_timestamp[i]}"
             ),
             "timestamp",
-            lambda entries, i: int(entries.holder["holder_max"][i]),
+            lambda entries, i: int(entries.holder.max_timestamp[i]),
         ),
         EntryRule(
             codes.TIME_INDEX_NOT_LARGEST,
-            lambda entries: entries.holder["earlier_max"] >= entries.table["timestamp"],
+            lambda entries: entries.holder.earlier_max >= entries.table.timestamp,
             lambda entries, i: (
-                f"{_time(entries, i)}, but an earlier batch has {entries.holder['earlier_max'][i]}"
+                f"{_time(entries, i)}, but an earlier batch has {entries.holder.earlier_max[i]}"
             ),
             "timestamp",
             "greater than in all earlier batches",
@@ -186,14 +216,14 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
     TRANSACTION_INDEX: (
         EntryRule(
             codes.TRANSACTION_INDEX_VERSION,
-            lambda entries: entries.table["version"] != 0,
-            lambda entries, i: f"version {entries.table['version'][i]}; only 0 is supported",
+            lambda entries: entries.table.version != 0,
+            lambda entries, i: f"version {entries.table.version[i]}; only 0 is supported",
             "version",
             "0",
         ),
         EntryRule(
             codes.TRANSACTION_INDEX_NOT_A_MARKER,
-            lambda entries: entries.marker["contradicted"] == 1,
+            lambda entries: entries.marker.contradicted == 1,
             _no_marker_words,
             "last_offset",
             "the offset of an ABORT marker",
@@ -228,7 +258,7 @@ ORDER = {
 
 def is_further_on(entries: IndexEntries) -> BoolArray:
     """Which entries have an offset after the batch that they point to."""
-    further: BoolArray = entries.table["offset"] > entries.at["at_last"]
+    further: BoolArray = entries.table.offset > entries.at.last_offset
     return further
 
 

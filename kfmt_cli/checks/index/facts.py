@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfmt_cli.checks.index.entry_rules import AT_BATCH, HOLDER, MARKER
+from kfmt_cli.checks.index.entry_rules import AbortMarker, AtBatch, Holder
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.log.block import NO_TIMESTAMP, Block, max_timestamps, runs
 from kfmt_cli.log.control import name_control_batches
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.records import Records
-from kfmt_cli.rows.log_tables import BATCH_NAMES, BatchTable
+from kfmt_cli.rows.log_tables import BatchTable, EntryTable
 
 KEY = ("offset", "timestamp")
 ABORT = CONTROL_TYPES.index("ABORT")
@@ -32,16 +31,16 @@ class IndexFacts:
 
     def __init__(
         self,
-        positions: Table | None,
-        offsets: list[Table],
-        markers: Table | None,
+        positions: EntryTable | None,
+        offsets: list[EntryTable],
+        markers: EntryTable | None,
         limit: Limit,
         base_offset: int | None,
     ) -> None:
         self._base_offset = base_offset
-        self.at = Table.empty(AT_BATCH, 0 if positions is None else len(positions))
-        self.holders = [Table.empty(HOLDER, len(table)) for table in offsets]
-        self.markers = Table.empty(MARKER, 0 if markers is None else len(markers))
+        self.at = AtBatch.zeros(0 if positions is None else len(positions))
+        self.holders = [Holder.zeros(len(table)) for table in offsets]
+        self.markers = AbortMarker.zeros(0 if markers is None else len(markers))
         self._positions = positions
         self._by_position = _sorted(positions, "log_position")
         self._offsets = offsets
@@ -49,7 +48,7 @@ class IndexFacts:
         self._wanted = (
             np.zeros(0, np.int64)
             if positions is None
-            else positions["log_position"][self._by_position]
+            else positions.log_position[self._by_position]
         )
         # Gaps between the sorted positions, before the first and after the last.
         self.stretch_in_damage = np.zeros(len(self._by_position) + 1, np.bool_)
@@ -82,8 +81,8 @@ class IndexFacts:
         for entries, order, holders in zip(
             self._offsets, self._by_offset, self.holders, strict=True
         ):
-            first = np.searchsorted(entries["offset"][order], self.last_offset, side="right")
-            after = np.searchsorted(entries["offset"][order], last[-1], side="right")
+            first = np.searchsorted(entries.offset[order], self.last_offset, side="right")
+            after = np.searchsorted(entries.offset[order], last[-1], side="right")
             chosen = order[first:after]
             if len(chosen):
                 self._take_holders(block, entries, chosen, holders, (last, times, earlier))
@@ -103,7 +102,7 @@ class IndexFacts:
     def _mark_damage(self, start: int, end: int) -> None:
         if start < end:
             first, after = np.searchsorted(self._wanted, [start, end])
-            self.at.data[self.at.names["in_damage"], self._by_position[first:after]] = 1
+            self.at.in_damage[self._by_position[first:after]] = 1
 
     def _mark_stretches(self, start: int, end: int) -> None:
         """Mark the gaps that contain some of these damaged bytes."""
@@ -139,25 +138,25 @@ class IndexFacts:
         batch = np.searchsorted(starts, wanted[first:after], side="right") - 1
         exact = starts[batch] == wanted[first:after]
         chosen, batch = chosen[exact], batch[exact]
-        self.at.put("starts", chosen, np.ones_like(chosen))
-        self.at.put("at_number", chosen, batches.number[batch])
+        self.at.starts[chosen] = 1
+        self.at.number[chosen] = batches.number[batch]
         each, which = np.unique(batch, return_inverse=True)
         bases = np.array([self._base(block, i) for i in each.tolist()], np.int64)
-        self.at.put("at_base", chosen, bases[which])
-        self.at.put("at_last", chosen, batches.last_offset[batch])
+        self.at.base_offset[chosen] = bases[which]
+        self.at.last_offset[chosen] = batches.last_offset[batch]
 
     def _take_holders(
         self,
         block: Block,
-        entries: Table,
+        entries: EntryTable,
         chosen: IntArray,
-        holders: Table,
+        holders: Holder,
         columns: tuple[IntArray, IntArray, IntArray],
     ) -> None:
         """Look up the batches that contain the entries' offsets, or are the first after them."""
         batches = block.batches
         last, times, earlier = columns
-        offsets = entries["offset"][chosen]
+        offsets = entries.offset[chosen]
         batch = np.searchsorted(last, offsets)
         held = batches.base_offset[batch] <= offsets
         # Before decompression, only a wrapper's last offset is known.
@@ -165,22 +164,22 @@ class IndexFacts:
         for i in np.unique(batch[inside]).tolist():
             self._base(block, i)
         held[inside] = batches.base_offset[batch[inside]] <= offsets[inside]
-        holders.put("held", chosen, held)
-        holders.put("holder_position", chosen, batches.position[batch])
-        holders.put("holder_number", chosen, batches.number[batch])
-        holders.put("holder_max", chosen, times[batch])
-        holders.put("earlier_max", chosen, earlier[batch])
+        holders.held[chosen] = held
+        holders.position[chosen] = batches.position[batch]
+        holders.number[chosen] = batches.number[batch]
+        holders.max_timestamp[chosen] = times[batch]
+        holders.earlier_max[chosen] = earlier[batch]
         if "timestamp" not in entries.names:
             return
         # Brokers before 3.7 wrote the record that had the timestamp, in the middle of its batch.
-        doubtful = np.flatnonzero(held & (entries["timestamp"][chosen] != times[batch]))
+        doubtful = np.flatnonzero(held & (entries.timestamp[chosen] != times[batch]))
         each, starts = np.unique(batch[doubtful], return_index=True)
         for i, here in zip(each.tolist(), np.split(doubtful, starts[1:]), strict=False):
             rows = self._records(block, i).rows
             known = set(zip(rows.offset.tolist(), rows.timestamp.tolist(), strict=True))
             wanted = zip(*(entries[column][chosen[here]].tolist() for column in KEY), strict=True)
             found = np.fromiter((pair in known for pair in wanted), np.bool_, len(here))
-            holders.put("of_record", chosen[here], found)
+            holders.of_record[chosen[here]] = found
 
     def _take_markers(self, block: Block) -> None:
         """Mark entries for aborted transactions whose last offset is not their ABORT marker."""
@@ -191,7 +190,7 @@ class IndexFacts:
         self._follow_transactions(batches)
         if self._marker_entries is None:
             return
-        wanted = self._marker_entries["last_offset"][self._by_marker]
+        wanted = self._marker_entries.last_offset[self._by_marker]
         first = np.searchsorted(wanted, self.last_offset, side="right")
         after = np.searchsorted(wanted, batches.last_offset.max(), side="right")
         chosen = self._by_marker[first:after]
@@ -201,8 +200,8 @@ class IndexFacts:
         # Compaction empties or removes markers, and leaves the index unchanged.
         emptied = (batches.control[batch] == 1) & (batches.records_count[batch] == 0)
         fits = batches.control_type[batch] == ABORT
-        fits &= batches.producer_id[batch] == self._marker_entries["producer_id"][chosen]
-        self.markers.put("contradicted", chosen, there & ~fits & ~emptied)
+        fits &= batches.producer_id[batch] == self._marker_entries.producer_id[chosen]
+        self.markers.contradicted[chosen] = there & ~fits & ~emptied
 
     def _find_holes(self, batches: BatchTable) -> None:
         expected = np.concatenate([[self.last_offset], batches.last_offset[:-1]]) + 1
@@ -237,9 +236,9 @@ class IndexFacts:
         batches = block.batches
         if not batches.has_base_offset[i]:
             rows = self._records(block, i).rows
-            batches.data[BATCH_NAMES["has_base_offset"], i] = 1
+            batches.has_base_offset[i] = 1
             first = rows.offset[0] if len(rows) else batches.last_offset[i]
-            batches.data[BATCH_NAMES["base_offset"], i] = first
+            batches.base_offset[i] = first
         return int(batches.base_offset[i])
 
     def _records(self, block: Block, i: int) -> Records:
@@ -247,7 +246,7 @@ class IndexFacts:
         return read_records(next(runs(one)), self._limit)
 
 
-def _sorted(table: Table | None, name: str) -> IntArray:
+def _sorted(table: EntryTable | None, name: str) -> IntArray:
     """Row numbers sorted by a column."""
     if table is None:
         return np.zeros(0, np.int64)

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from kfmt_cli.checks.index.entry_rules import ORDER
-from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.fixed import TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Contents, Input
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.findings import indexes as codes
 from kfmt_cli.findings.finding import Finding
+from kfmt_cli.rows.log_tables import EntryTable
 
 
 def runs_of(wrong: BoolArray) -> Iterator[tuple[int, int]]:
@@ -46,7 +47,7 @@ def padding_finding(segment: Segment, file: Input, rows: Contents) -> Finding:
     )
 
 
-def order_findings(file: Input, table: Table) -> Iterator[Finding]:
+def order_findings(file: Input, table: EntryTable) -> Iterator[Finding]:
     """Findings for entries that do not come after the previous entry."""
     rule = ORDER[file.kind]
     first = next(iter(rule.steps))
@@ -58,9 +59,9 @@ def order_findings(file: Input, table: Table) -> Iterator[Finding]:
         yield Finding(
             file.name,
             rule.code,
-            int(table["position"][i + 1]),
+            int(table.position[i + 1]),
             f"{entries_words(i + 1, end + 1)}: {here}, after {before}",
-            offset=int(table["offset"][i + 1]) if "offset" in table.names else None,
+            offset=int(table.offset[i + 1]) if "offset" in table.names else None,
             expected=f"greater than {table[first][i]}",
             found=int(table[first][i + 1]),
         )

@@ -13,11 +13,11 @@ from itertools import pairwise
 import numpy as np
 
 from kfmt_cli.checks.index.entry_rules import (
-    AT_BATCH,
-    HOLDER,
-    MARKER,
     ORDER,
     RULES,
+    AbortMarker,
+    AtBatch,
+    Holder,
     IndexEntries,
     ends_early,
     is_further_on,
@@ -25,12 +25,13 @@ from kfmt_cli.checks.index.entry_rules import (
 )
 from kfmt_cli.checks.log.packs import Pack, read_pack, read_small
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.log.block import max_timestamps
+from kfmt_cli.rows.log_tables import EntryTable
 
 LAYOUTS = {OFFSET_INDEX: OFFSET_INDEX_ENTRY, TIME_INDEX: TIME_INDEX_ENTRY}
 # Offsets relative to the segment's base take 31 bits; the segment's number is above them.
@@ -50,7 +51,7 @@ class _PackEntries:
     """Bytes of each file."""
     counts: IntArray
     """Entries of each file."""
-    table: Table
+    table: EntryTable
     """The rows, like those of a single file's reader."""
 
 
@@ -80,9 +81,8 @@ def sizes_of_indexes(segments: Sequence[Segment], logs: Pack, interval: int) -> 
 
 def _is_plain(segment: Segment) -> bool:
     """Whether a segment has an offset index, a time index and no other, and a base offset."""
-    assert segment.log is not None
     both = len(segment.indexes) == 2 and OFFSET_INDEX in segment.indexes
-    return both and TIME_INDEX in segment.indexes and segment.log.base_offset is not None
+    return both and TIME_INDEX in segment.indexes and segment.own_log.base_offset is not None
 
 
 def _sizes(found: dict[Kind, _PackEntries], i: int) -> Sizes:
@@ -110,10 +110,10 @@ def _entries(
     counts = sizes // width
     owner = np.repeat(np.arange(len(segments)), counts)
     names = [field.name for field in layout.fields]
-    table = Table.empty([*names, "offset"], len(stored))
+    table = EntryTable.empty([*names, "offset"], len(stored))
     for name in names:
         table[name] = stored[name]
-    table["offset"] = table["relative_offset"] + bases[owner]
+    table.offset = table.relative_offset + bases[owner]
     return _PackEntries(kind, owner, sizes, counts, table)
 
 
@@ -122,7 +122,7 @@ class _PackFacts:
 
     def __init__(self, pack: Pack, segments: Sequence[Segment]) -> None:
         self._pack = pack
-        self.bases = np.array([segment.any_file.base_offset or 0 for segment in segments], np.int64)
+        self.bases = np.array([segment.any_file.base for segment in segments], np.int64)
         """The base offset of each segment."""
         batches, owner = pack.batches, pack.owner
         self._batches, self._owner = batches, owner
@@ -146,43 +146,43 @@ class _PackFacts:
     def _doubt(self, owner: IntArray, wrong: BoolArray) -> None:
         self._pack.good[owner[wrong]] = False
 
-    def _apply(self, entries: _PackEntries, at: Table, holder: Table) -> IndexEntries:
+    def _apply(self, entries: _PackEntries, at: AtBatch, holder: Holder) -> IndexEntries:
         """Apply the rules, and doubt the segments of entries that break one."""
         owner = entries.owner
         same = np.diff(owner) == 0
         self._doubt(owner[1:], same & ORDER[entries.kind].is_broken(entries.table))
         known = IndexEntries(
-            *(entries.table, at, holder, Table.empty(MARKER, 0)),
+            *(entries.table, at, holder, AbortMarker.zeros(0)),
             *(self._pack.sizes[owner], self.bases[owner], self._last[owner]),
         )
         for rule in RULES[entries.kind]:
             self._doubt(owner, rule.is_broken(known))
         return known
 
-    def _pointed_at(self, entries: _PackEntries) -> Table:
-        """`AT_BATCH` of the entries of offset indexes."""
+    def _pointed_at(self, entries: _PackEntries) -> AtBatch:
+        """The batches that the entries of offset indexes point to."""
         batches, owner = self._batches, entries.owner
-        position = entries.table["log_position"]
+        position = entries.table.log_position
         found = np.searchsorted(self._by_position, (owner << SHIFT) + position.clip(0))
         found = found.clip(0, len(self._owner) - 1)
-        at = Table.empty(AT_BATCH, len(owner))
-        at["starts"] = (self._owner[found] == owner) & (batches.position[found] == position)
-        at["at_base"] = batches.base_offset[found]
-        at["at_last"] = batches.last_offset[found]
+        at = AtBatch.zeros(len(owner))
+        at.starts = (self._owner[found] == owner) & (batches.position[found] == position)
+        at.base_offset = batches.base_offset[found]
+        at.last_offset = batches.last_offset[found]
         return at
 
-    def _holders(self, entries: _PackEntries) -> Table:
-        """`HOLDER` of the entries; does not look up timestamps of single records."""
+    def _holders(self, entries: _PackEntries) -> Holder:
+        """The batches that contain the entries' offsets, without timestamps of records."""
         batches, owner = self._batches, entries.owner
-        offset = entries.table["offset"]
-        wanted = (owner << SHIFT) + entries.table["relative_offset"].clip(0)
+        offset = entries.table.offset
+        wanted = (owner << SHIFT) + entries.table.relative_offset.clip(0)
         found = np.searchsorted(self._by_offset, wanted).clip(0, len(self._owner) - 1)
         held = (self._owner[found] == owner) & (batches.base_offset[found] <= offset)
-        holder = Table.empty(HOLDER, len(owner))
-        holder["held"] = held & (batches.last_offset[found] >= offset)
-        holder["holder_position"] = batches.position[found]
-        holder["holder_max"] = self._times[found]
-        holder["earlier_max"] = self._earlier[found]
+        holder = Holder.zeros(len(owner))
+        holder.held = held & (batches.last_offset[found] >= offset)
+        holder.position = batches.position[found]
+        holder.max_timestamp = self._times[found]
+        holder.earlier_max = self._earlier[found]
         return holder
 
     def check_offsets(self, entries: _PackEntries, interval: int) -> None:
@@ -194,7 +194,7 @@ class _PackFacts:
     def _doubt_sparse(self, entries: _PackEntries, interval: int) -> None:
         """Doubt segments with long gaps between entries."""
         n, owner, ends = len(self._pack.good), entries.owner, self._ends
-        places = np.append(entries.table["log_position"], 0)
+        places = np.append(entries.table.log_position, 0)
         first = np.searchsorted(owner, np.arange(n))
         after = np.searchsorted(owner, np.arange(n), side="right")
         has = after > first
@@ -207,7 +207,7 @@ class _PackFacts:
 
     def check_times(self, entries: _PackEntries) -> None:
         """Apply the rules for time indexes."""
-        self._apply(entries, Table.empty(AT_BATCH, 0), self._holders(entries))
+        self._apply(entries, AtBatch.zeros(0), self._holders(entries))
         self._doubt_ends(entries)
 
     def _earlier_times(self) -> IntArray:
@@ -226,7 +226,7 @@ class _PackFacts:
         """Doubt closed segments whose last entry is below their largest timestamp, and segments
         whose last entry is zero."""
         after = np.searchsorted(entries.owner, np.arange(len(self._pack.good)), side="right")
-        times = np.append(entries.table["timestamp"], -1)
+        times = np.append(entries.table.timestamp, -1)
         has = entries.counts > 0
         last = np.where(has, times[(after - 1).clip(0)], -1)
         self._pack.good &= ~(~self._is_last & ends_early(last, self._largest_time))

@@ -9,8 +9,8 @@ import numpy as np
 
 from kfmt_cli.checks.base import Check, Scope
 from kfmt_cli.checks.index.entry_rules import (
-    HOLDER,
     RULES,
+    Holder,
     IndexEntries,
     ends_early,
     is_further_on,
@@ -19,16 +19,17 @@ from kfmt_cli.checks.index.entry_rules import (
 from kfmt_cli.checks.index.facts import IndexFacts
 from kfmt_cli.checks.index.order import entries_words, order_findings, padding_finding, runs_of
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX
 from kfmt_cli.disk.kinds.kind import Contents, Input
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.findings import indexes as codes
 from kfmt_cli.findings.consequences import beside_missing_index
 from kfmt_cli.findings.finding import Code, Finding
+from kfmt_cli.rows.log_tables import EntryTable
 
 
-def missing_aborts(file: Input, table: Table, facts: IndexFacts) -> Iterator[Finding]:
+def missing_aborts(file: Input, table: EntryTable, facts: IndexFacts) -> Iterator[Finding]:
     """Findings for transactions that begin and are aborted in the segment but are not in its
     index."""
     known: dict[tuple[int, int], int] = {}
@@ -51,7 +52,9 @@ def missing_aborts(file: Input, table: Table, facts: IndexFacts) -> Iterator[Fin
             )
 
 
-def misleading_aborts(file: Input, table: Table, facts: IndexFacts, base: int) -> Iterator[Finding]:
+def misleading_aborts(
+    file: Input, table: EntryTable, facts: IndexFacts, base: int
+) -> Iterator[Finding]:
     """Findings for entries that end a broker's search too early, or that it takes for later ones.
 
     base: the segment's base offset.
@@ -123,9 +126,9 @@ class IndexRules(Check):
                 yield Finding(
                     self.file.name,
                     rule.code,
-                    int(table["position"][i]),
+                    int(table.position[i]),
                     f"{entries_words(i, end)}: {rule.words(entries, i)}",
-                    offset=int(table["offset"][i]) if "offset" in table.names else None,
+                    offset=int(table.offset[i]) if "offset" in table.names else None,
                     expected=rule.expected_of(entries, i),
                     found=int(table[rule.found][i]),
                 )
@@ -134,11 +137,11 @@ class IndexRules(Check):
     def _note(self, rows: IntArray, code: Code, words: str) -> Iterator[Finding]:
         """One finding for all affected entries."""
         if len(rows):
-            position = int(self.rows.table["position"][rows[0]])
+            position = int(self.rows.table.position[rows[0]])
             yield Finding(self.file.name, code, position, words, found=len(rows))
 
-    def _entries(self, holder: Table, log_size: int) -> IndexEntries:
-        facts, base = self.facts, self.file.base_offset or 0
+    def _entries(self, holder: Holder, log_size: int) -> IndexEntries:
+        facts, base = self.facts, self.file.base
         return IndexEntries(
             *(self.rows.table, facts.at, holder, facts.markers),
             *(log_size, base, facts.last_offset, self.damaged),
@@ -147,8 +150,8 @@ class IndexRules(Check):
     def _offsets(self, log_size: int) -> Iterator[Finding]:
         table, facts = self.rows.table, self.facts
         entries = self._entries(facts.holders[0], log_size)
-        position, offset = table["log_position"], table["offset"]
-        unknown = facts.at["in_damage"] == 1
+        position, offset = table.log_position, table.offset
+        unknown = facts.at.in_damage == 1
         if self.damaged:
             unknown |= (offset > facts.last_offset) | (position >= facts.end)
         done = unknown & (position > 0) & (position < log_size)
@@ -185,13 +188,13 @@ class IndexRules(Check):
         entries = self._entries(facts.holders[-1], log_size)
         done = np.zeros(len(table), np.bool_)
         if self.damaged:
-            done = (table["offset"] > facts.last_offset) | (entries.holder["held"] == 0)
+            done = (table.offset > facts.last_offset) | (entries.holder.held == 0)
         in_damage = np.flatnonzero(done)
         yield from self._broken(entries, done)
-        last, largest = int(table["timestamp"][-1]), facts.max_timestamp
+        last, largest = int(table.timestamp[-1]), facts.max_timestamp
         if not self.segment.is_last and not self.damaged and ends_early(last, largest):
             words = f"the last entry is {last}, but the segment's largest timestamp is {largest}"
-            position = int(table["position"][-1])
+            position = int(table.position[-1])
             code = codes.TIME_INDEX_ENDS_EARLY
             yield Finding(self.file.name, code, position, words, expected=largest, found=last)
         yield from self._in_damage(in_damage)
@@ -211,8 +214,8 @@ class IndexRules(Check):
         yield Finding(self.file.name, code, None, words, expected=facts.max_timestamp)
 
     def _markers(self) -> Iterator[Finding]:
-        entries = self._entries(Table.empty(HOLDER, 0), 0)
+        entries = self._entries(Holder.zeros(0), 0)
         yield from self._broken(entries, np.zeros(len(self.rows.table), np.bool_))
         yield from missing_aborts(self.file, self.rows.table, self.facts)
-        base = self.file.base_offset or 0
+        base = self.file.base
         yield from misleading_aborts(self.file, self.rows.table, self.facts, base)

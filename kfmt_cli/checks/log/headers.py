@@ -45,7 +45,7 @@ class Checksums(LogCheck):
                 run,
                 i,
                 codes.CRC_MISMATCH,
-                f", offsets {offset}–{batches['last_offset'][i]}: stored {stored:08x}, "
+                f", offsets {offset}–{batches.last_offset[i]}: stored {stored:08x}, "
                 f"computed {computed:08x} over bytes {covered}–{position + size - 1}",
                 expected=f"{computed:08x}",
                 found=f"{stored:08x}",
@@ -102,7 +102,7 @@ class Headers(LogCheck):
     def join(self, later: Headers) -> Iterator[Finding]:
         if later._first is None:
             return
-        base = int(later._first.batches["base_offset"][0])
+        base = int(later._first.batches.base_offset[0])
         if self._last_offset is not None and base <= self._last_offset:
             yield backwards(later._first, 0, base, self._last_offset)
         self._first = self._first or later._first

@@ -29,7 +29,7 @@ class FolderChecks:
             if verified is None:
                 check.pass_over()
                 continue
-            base, size = file.base_offset or 0, verified.bytes
+            base, size = file.base, verified.bytes
             check.take(SegmentFacts(file.name, base, size, verified.batches, verified.extent))
 
     def finish(self, folder: Folder, given: Collection[str] = ()) -> list[Finding]:

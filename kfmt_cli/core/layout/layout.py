@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.layout.place import DecodeError, Origin, Place
 from kfmt_cli.core.layout.tagged import TaggedFields
 from kfmt_cli.core.layout.wire import (
@@ -36,7 +37,7 @@ IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 class Row:
     """A row from the slow reader: values by field name, their spans in the buffer, the end."""
 
-    values: dict[str, Value]
+    values: Fields
     spans: dict[str, tuple[int, int]]
     end: int
 
@@ -58,6 +59,10 @@ class Columns:
     def __getitem__(self, name: str) -> IntArray:
         column: IntArray = self.rows[self.names[name]]
         return column
+
+    def __getattr__(self, name: str) -> IntArray:
+        """A field's column."""
+        return self[name]
 
 
 @dataclass(frozen=True)
@@ -149,14 +154,14 @@ class Layout:
             raise DecodeError(str(error), place, error.status) from None
         return Row(values, spans, after)
 
-    def read_values(self, data: Buffer, at: int, end: int) -> tuple[dict[str, Value], int]:
+    def read_values(self, data: Buffer, at: int, end: int) -> tuple[Fields, int]:
         """Values and end of the row at `at`, for an array inside another row; raises WireError."""
         return self._read(data, at, end, {})
 
     def _read(
         self, data: Buffer, at: int, end: int, spans: dict[str, tuple[int, int]]
-    ) -> tuple[dict[str, Value], int]:
-        values: dict[str, Value] = {}
+    ) -> tuple[Fields, int]:
+        values = Fields()
         frame: tuple[Field, int, int] | None = None
         for field in self.fields:
             try:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kfmt_cli.core.layout.field import Field, HeldMessage
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import List, Struct
 from kfmt_cli.core.layout.tagged import TaggedFields
@@ -27,7 +28,7 @@ Values = Mapping[str, Value]
 class MessageReading:
     """A message as read."""
 
-    values: dict[str, Value]
+    values: Fields
     """The values, by field name."""
     end: int
     """The byte after the values."""
@@ -42,7 +43,7 @@ def read_message(layout: Layout, data: Buffer, at: int, end: int) -> MessageRead
     except WireError as error:
         path = "".join(f"{part} › " for part in error.path)
         known = _known(tree(layout, data, at, end))
-        assert isinstance(known, dict)
+        assert isinstance(known, Fields)
         return MessageReading(known, error.at, f"byte {error.at}, {path}{error}")
     return MessageReading(values, after)
 
@@ -50,7 +51,7 @@ def read_message(layout: Layout, data: Buffer, at: int, end: int) -> MessageRead
 def _known(node: Node) -> Value:
     """The values read under a node."""
     if node.layout is not None or node.is_tagged:
-        known: dict[str, Value] = {}
+        known = Fields()
         for child in node.children:
             if child.is_tagged:
                 tagged = _known(child)
@@ -64,14 +65,14 @@ def _known(node: Node) -> Value:
     return node.value
 
 
-def plain(layout: Layout, values: Values, around: Values | None = None) -> dict[str, Any]:
+def plain(layout: Layout, values: Values, around: Values | None = None) -> Fields:
     """The values of a message for JSON, in the order of its fields.
 
     around: the values of the enclosing message.
     """
     fields = {field.name: field for field in fields_of(layout)}
     context = {**(around or {}), **values}
-    done: dict[str, Any] = {}
+    done = Fields()
     for name, value in values.items():
         field = fields.get(name)
         if field is None:  # unknown tagged fields, by tag
@@ -144,7 +145,7 @@ def held_layout(
     return self_versioned(held.message, data, at, end)
 
 
-def open_held(held: HeldMessage, data: bytes, context: Values) -> dict[str, Any] | None:
+def open_held(held: HeldMessage, data: bytes, context: Values) -> Fields | None:
     """The message in bytes, with its version; None if they are not a valid one."""
     layout = held_layout(held, data, 0, len(data), context)
     if layout is None:
@@ -153,4 +154,4 @@ def open_held(held: HeldMessage, data: bytes, context: Values) -> dict[str, Any]
     if reading.fault is not None:
         return None
     version, _ = Int16.read(data, 0, len(data))
-    return {"version": version, **plain(layout, reading.values)}
+    return Fields(version=version, **plain(layout, reading.values))

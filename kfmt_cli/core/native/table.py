@@ -7,6 +7,7 @@ from typing import TypeVar, overload
 
 import numpy as np
 
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.layout.layout import IntArray
 
 BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
@@ -38,6 +39,16 @@ class Table:
             {name: i for i, name in enumerate(names)}, np.zeros((len(names), rows), np.int64)
         )
 
+    @classmethod
+    def zeros(cls: type[T], rows: int) -> T:
+        """A table of zeros with the columns that its kind says."""
+        return cls.empty(columns_of(cls), rows)
+
+    def typed(self, kind: type[T]) -> T:
+        """The same table, where its kind is known."""
+        assert isinstance(self, kind)
+        return self
+
     def __len__(self) -> int:
         return self.data.shape[1]
 
@@ -48,6 +59,10 @@ class Table:
     def __setitem__(self, name: str, values: Values) -> None:
         self.data[self.names[name]] = values
 
+    def row(self, i: int) -> Fields:
+        """The numbers of a row."""
+        return Fields(zip(self.names, self.data[:, i].tolist(), strict=True))
+
     def select(self: T, rows: IntArray | slice | BoolArray) -> T:
         """The table with these rows only."""
         return type(self)(self.names, np.ascontiguousarray(self.data[:, rows]))
@@ -55,10 +70,6 @@ class Table:
     def copy(self: T) -> T:
         """A table with the same values."""
         return type(self)(self.names, self.data.copy())
-
-    def put(self, name: str, rows: IntArray, values: Values) -> None:
-        """Set a column in some of the rows."""
-        self.data[self.names[name], rows] = values
 
     def adding(self: T, names: Sequence[str]) -> T:
         """A copy with further columns of zeros."""

@@ -14,12 +14,12 @@ import numpy as np
 from kfmt_cli.core.codecs.checksum import CRC32C, RunningCrc
 from kfmt_cli.core.layout.field import BYTE, OFFSET
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.disk.kinds.kind import Contents, Input, Kind, Level, read_filled, read_whole
 from kfmt_cli.findings import files as codes
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.formats import index, snapshot
 from kfmt_cli.rows.column import Column, Placed, RowType, column_of
+from kfmt_cli.rows.log_tables import EntryTable
 from kfmt_cli.rows.section import Section
 
 MOST_BYTES = 256 << 20  # a broker creates indexes of 10 MiB
@@ -80,12 +80,12 @@ class FixedReader:
         data += bytes(max(end - len(data), 0))  # the last row may end in the hole
         n_rows = (end - at) // width
         stored = np.frombuffer(data, self.layout.dtype, n_rows, at)
-        table = Table.empty(self.rows.sources, n_rows)
-        table["position"] = at + width * np.arange(n_rows)
+        table = EntryTable.empty(self.rows.sources, n_rows)
+        table.position = at + width * np.arange(n_rows)
         for field in self.layout.fields:
             table[field.name] = stored[field.name]
         if "offset" in table.names:
-            table["offset"] = table["relative_offset"] + (file.base_offset or 0)
+            table.offset = table.relative_offset + file.base
         odd = (size - at) % width
         if odd:
             words = f"the last {odd} bytes are a partial entry ({width} bytes each)"
@@ -201,9 +201,3 @@ PRODUCER_SNAPSHOT = _kind(
         front_layout=snapshot.PRODUCER_SNAPSHOT,
     ),
 )
-
-
-def read_rows(file: Input) -> Contents:
-    """All rows of an index or a producer snapshot; raises InputError."""
-    assert file.kind.read is not None
-    return file.kind.read(file)

@@ -94,13 +94,7 @@ class LazyKind(Kind):
     reader: str
 
     def __init__(self, name: str, level: Level, file: str, reader: str) -> None:
-        for attribute, value in (
-            ("name", name),
-            ("level", level),
-            ("names", frozenset({file})),
-            ("reader", reader),
-        ):
-            object.__setattr__(self, attribute, value)
+        vars(self).update(name=name, level=level, names=frozenset({file}), reader=reader)
 
     @property
     def read(self) -> Callable[[Input], Contents]:
@@ -137,6 +131,16 @@ class Input:
     """The offset in a segment's name."""
     may_be_link: bool = True
     """Whether it may be a symbolic link."""
+
+    @property
+    def base(self) -> int:
+        """The base offset; 0 for a file without one."""
+        return self.base_offset or 0
+
+    def contents(self) -> Contents:
+        """The contents of a file whose kind has a reader; raises InputError."""
+        assert self.kind.read is not None
+        return self.kind.read(self)
 
     @property
     def named_by_kafka(self) -> bool:

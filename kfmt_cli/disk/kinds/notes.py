@@ -13,8 +13,7 @@ from kfmt_cli.core.layout.place import DecodeError, Origin
 from kfmt_cli.disk.kinds.kind import Contents, Input, Kind, Level, read_whole
 from kfmt_cli.findings import files as codes
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.formats.batch import CODECS
-from kfmt_cli.formats.legacy import ATTRIBUTES_V0
+from kfmt_cli.formats.batch import CODECS, COMPRESSION
 from kfmt_cli.formats.legacy import NOTES_V0 as LAYOUT
 from kfmt_cli.rows.column import Column, ColumnKind, RowType, column_of
 from kfmt_cli.rows.section import bytes_section
@@ -85,7 +84,7 @@ def read_notes(file: Input) -> Contents:
             "size": row.end - at,
             "crc_valid": int(stored == computed),
             "crc_computed": computed,
-            "compression": ATTRIBUTES_V0["compression"].of(attributes),
+            "compression": COMPRESSION.of(attributes),
             "key_length": _length(values["key"]),
             "value_length": _length(value),
         }

@@ -7,11 +7,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kfmt_cli.core.codecs.decompress import CompressionError, Limit, decompress
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.layout.tree import Node, tree
 from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.core.times import time_text
-from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, MAX_SEQUENCE, RECORD, RECORD_BATCH
-from kfmt_cli.formats.header_numbers import COMPRESSION
+from kfmt_cli.formats.batch import (
+    CODECS,
+    COMPRESSION,
+    CONTROL,
+    MAX_SEQUENCE,
+    RECORD,
+    RECORD_BATCH,
+    TIMESTAMP_TYPE,
+)
 from kfmt_cli.formats.legacy import MESSAGES
 from kfmt_cli.log.anatomy.part import AnatomyPart
 from kfmt_cli.log.anatomy.payloads import bytes_of, open_payload
@@ -44,16 +52,21 @@ def loose_part(data: bytes, position: int) -> AnatomyPart:
     layout = MESSAGES[magic] if magic < len(MESSAGES) else RECORD_BATCH
     header = tree(layout, data, 0, len(data))
     title = f"byte {position} is not inside any batch; decoded as if a batch started there"
-    numbers = {child.name: child.value for child in header.children if isinstance(child.value, int)}
-    if magic == 2 and header.is_whole and not COMPRESSION.of(numbers["attributes"]):
-        records = _Inside(
-            numbers, bool(ATTRIBUTES["control"].of(numbers["attributes"])), None
-        ).records
+    numbers = _numbers(header)
+    if magic == 2 and header.is_whole and not COMPRESSION.of(numbers.attributes):
+        is_control = bool(CONTROL.of(numbers.attributes))
+        records = _Inside(numbers, is_control, None).records
         return AnatomyPart(title, data, position, _in_turn(header, records(data, header.end)))
     nodes = [header]
     if header.end < len(data):
         nodes.append(Node("rest", "bytes", header.end, len(data), meaning="decoding stops here"))
     return AnatomyPart(title, data, position, iter(nodes))
+
+
+def _numbers(header: Node) -> Fields:
+    """The numbers in a header."""
+    values = {child.name: child.value for child in header.children}
+    return Fields({name: value for name, value in values.items() if isinstance(value, int)})
 
 
 def _title(block: Block, i: int, data: bytes) -> str:
@@ -62,7 +75,7 @@ def _title(block: Block, i: int, data: bytes) -> str:
     offsets = f"offset {last}" if base == last else f"offsets {base}–{last}"
     if not batches.has_base_offset[i]:
         offsets = f"offsets up to {last}"
-    place = f"batch {batches['number'][i]} at byte {batches['position'][i]}"
+    place = f"batch {batches.number[i]} at byte {batches.position[i]}"
     return f"{place}, {len(data)} bytes, {offsets}"
 
 
@@ -79,19 +92,18 @@ def _batch(
     only: int | None,
 ) -> Iterator[AnatomyPart]:
     header = tree(RECORD_BATCH, data, 0, HEADER_SIZE)
-    values = {child.name: child.value for child in header.children}
-    numbers = {name: value for name, value in values.items() if isinstance(value, int)}
+    numbers = _numbers(header)
     _crc(header.child("crc"), block, i)
-    base, delta = numbers["base_offset"], numbers["last_offset_delta"]
+    base, delta = numbers.base_offset, numbers.last_offset_delta
     header.child("last_offset_delta").meaning = f"→ offset {base + delta}"
     if block.batches.delete_horizon[i]:
         header.child("base_timestamp").meaning += " delete horizon"
     length = header.child("batch_length")
     length.meaning = "bytes after this field"
-    if numbers["batch_length"] != len(data) - LOG_OVERHEAD:
+    if numbers.batch_length != len(data) - LOG_OVERHEAD:
         _mended(length, len(data))
-    if numbers["base_sequence"] >= 0:
-        last = (numbers["base_sequence"] + delta) & MAX_SEQUENCE
+    if numbers.base_sequence >= 0:
+        last = (numbers.base_sequence + delta) & MAX_SEQUENCE
         header.child("base_sequence").meaning = f"last is {last}"
     inside = _Inside(numbers, bool(block.batches.control[i]), decoder, only)
     title = _title(block, i, data)
@@ -153,7 +165,7 @@ def _decompressed(node: Node, codec: int, data: bytes, limit: Limit, magic: int)
 class _Inside:
     """The records of a batch."""
 
-    header: dict[str, int]
+    header: Fields
     """The numbers in its header."""
     control: bool
     decoder: Decoder | None
@@ -162,7 +174,7 @@ class _Inside:
 
     def records(self, data: bytes, at: int) -> Iterator[Node]:
         """The records in a buffer, starting at a byte."""
-        declared = self.header["records_count"]
+        declared = self.header.records_count
         n = 0
         if self.only is not None:
             n, at = self._skipped(self.only, data, at)
@@ -207,16 +219,16 @@ class _Inside:
             if child.name == "timestamp_delta" and isinstance(child.value, int):
                 child.meaning = f"→ {self._timestamp(child.value)}"
             elif child.name == "offset_delta" and isinstance(child.value, int):
-                child.offset = self.header["base_offset"] + child.value
+                child.offset = self.header.base_offset + child.value
                 child.meaning = f"→ offset {child.offset}"
-        named = {child.name: child for child in record.children}
+        named = Fields({child.name: child for child in record.children})
         if "value" in named:
-            open_payload(named["key"], named["value"], data, self.control, self.decoder)
+            open_payload(named.key, named.value, data, self.control, self.decoder)
 
     def _timestamp(self, delta: int) -> str:
-        if ATTRIBUTES["timestamp_type"].of(self.header["attributes"]):
-            return time_text(self.header["max_timestamp"])
-        return time_text(self.header["base_timestamp"] + delta)
+        if TIMESTAMP_TYPE.of(self.header.attributes):
+            return time_text(self.header.max_timestamp)
+        return time_text(self.header.base_timestamp + delta)
 
 
 # Magic 0 and 1.

@@ -58,7 +58,7 @@ def _entries(file: Input, data: bytes) -> Iterator[Node]:
         entry.name = f"entry {n}"
         for child in entry.children:
             if child.name == "relative_offset" and isinstance(child.value, int):
-                child.meaning = f"→ offset {(file.base_offset or 0) + child.value}"
+                child.meaning = f"→ offset {file.base + child.value}"
         yield entry
         at += size
         n += 1

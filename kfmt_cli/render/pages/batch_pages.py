@@ -19,8 +19,8 @@ _SHOWN = 12  # bytes drawn per field
 def batch(facts: PageFacts) -> Iterator[Part]:
     """The header of a real batch, field by field."""
     block, batches = facts.first_block, facts.batches
-    start, size = int(batches["start"][0]), int(batches["size"][0])
-    count = int(batches["records_count"][0])
+    start, size = int(batches.start[0]), int(batches.size[0])
+    count = int(batches.records_count[0])
     yield (
         "A log is a sequence of record batches and nothing else. A producer collects the records "
         "it has for a partition into a batch; the broker writes the batch to disk as received, "
@@ -61,7 +61,7 @@ def attributes(facts: PageFacts) -> Iterator[Part]:
     for bits in ATTRIBUTES.bits:
         last = bits.at + bits.width - 1
         place = str(bits.at) if bits.width == 1 else f"{bits.at}–{last}"
-        values = ((batches["attributes"][:n] >> bits.at) & ((1 << bits.width) - 1)).tolist()
+        values = ((batches.attributes[:n] >> bits.at) & ((1 << bits.width) - 1)).tolist()
         lines.append(f"{place:>4}  {bits.name:<15} {'  '.join(map(str, values))}")
     yield lines
     yield f"The codecs: {', '.join(f'{i} {name}' for i, name in enumerate(CODECS))}."
@@ -99,7 +99,7 @@ def varint(facts: PageFacts) -> Iterator[Part]:
 def lz4(facts: PageFacts) -> Iterator[Part]:
     """A real batch compressed by each codec, and Kafka's frame around LZ4."""
     block, batches = facts.first_block, facts.batches
-    plain = next((i for i in range(len(batches)) if not batches["compression"][i]), None)
+    plain = next((i for i in range(len(batches)) if not batches.compression[i]), None)
     yield (
         "The records of a batch are compressed together, which exploits what they have in common. "
         "The header stays uncompressed, so a broker can assign offsets without recompressing the "
@@ -107,7 +107,7 @@ def lz4(facts: PageFacts) -> Iterator[Part]:
     )
     data = b'{"user":"u-1","action":"click"}' * 40
     if plain is not None:
-        start, end = int(batches["start"][plain]), int(batches["end"][plain])
+        start, end = int(batches.start[plain]), int(batches.end[plain])
         data = block.data[start + HEADER_SIZE : end]
         yield f"{len(data)} bytes of records of {facts.words}, by each codec:"
     lines = [f"{name:<7} {len(compress(name, data)):>7} bytes" for name in CODECS]
@@ -142,8 +142,8 @@ def control(facts: PageFacts) -> Iterator[Part]:
     for file in facts.logs:
         with open_log(file, read_ahead=False) as log:
             for block in log.blocks:
-                v2 = block.batches["is_v2"] == 1
-                found += int((block.batches["control"][v2] == 1).sum())
+                v2 = block.batches.is_v2 == 1
+                found += int((block.batches.control[v2] == 1).sum())
     yield f"{facts.words} has {found} control batches."
     yield (
         "ABORT and COMMIT end a transaction; their value has the epoch of the coordinator that "

@@ -8,14 +8,14 @@ from functools import cached_property
 from pathlib import Path
 
 from kfmt_cli.core.lazy import load
-from kfmt_cli.core.native.table import Table
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, read_rows
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.targets import target_of
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.open_log import open_log
+from kfmt_cli.rows.log_tables import BatchTable, EntryTable
 
 SAMPLE = Path(__file__).parent / "txn-0"
 
@@ -67,7 +67,7 @@ class PageFacts:
         return found
 
     @cached_property
-    def batches(self) -> Table:
+    def batches(self) -> BatchTable:
         """The first batches of the first log that has any; raises InputError."""
         return self.first_block.batches
 
@@ -81,21 +81,21 @@ class PageFacts:
                         return block
         raise InputError(f"{self.folder.path}: no batch in its logs")
 
-    def index(self, kind: Kind) -> tuple[Input, Table] | None:
+    def index(self, kind: Kind) -> tuple[Input, EntryTable] | None:
         """The first index of this kind that has entries."""
         for segment in self.folder.segments:
             file = segment.indexes.get(kind)
-            if file is not None and len(table := read_rows(file).table):
+            if file is not None and len(table := file.contents().table):
                 return file, table
         return None
 
     @cached_property
-    def offset_index(self) -> tuple[Input, Table] | None:
+    def offset_index(self) -> tuple[Input, EntryTable] | None:
         """The first offset index that has entries."""
         return self.index(OFFSET_INDEX)
 
     @cached_property
-    def time_index(self) -> tuple[Input, Table] | None:
+    def time_index(self) -> tuple[Input, EntryTable] | None:
         """The first time index that has entries."""
         return self.index(TIME_INDEX)
 

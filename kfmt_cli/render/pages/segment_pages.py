@@ -11,7 +11,7 @@ from kfmt_cli.broker.defaults import (
     SEGMENT_BYTES,
     SEGMENT_INDEX_BYTES,
 )
-from kfmt_cli.broker.lookup import choose, look_up
+from kfmt_cli.broker.lookup import OFFSET, choose, look_up
 from kfmt_cli.broker.offset_map import ENTRY, LOAD
 from kfmt_cli.broker.version import NEWEST
 from kfmt_cli.core.times import time_text
@@ -37,7 +37,7 @@ def offset_index(facts: PageFacts) -> Iterator[Part]:
         file, table = found
         yield f"{file.name.rpartition('/')[2]} of {facts.words}, {len(table)} entries:"
         lines = ["offset   byte in the log"]
-        pairs = zip(table["offset"].tolist(), table["log_position"].tolist(), strict=True)
+        pairs = zip(table.offset.tolist(), table.log_position.tolist(), strict=True)
         lines += [f"{offset:>6}   {position:>8}" for offset, position in islice(pairs, _ROWS)]
         yield lines
     yield (
@@ -62,7 +62,7 @@ def time_index(facts: PageFacts) -> Iterator[Part]:
         file, table = found
         yield f"{file.name.rpartition('/')[2]} of {facts.words}, {len(table)} entries:"
         yield [
-            f"{time_text(int(table['timestamp'][i]))}   offset {table['offset'][i]}"
+            f"{time_text(int(table.timestamp[i]))}   offset {table.offset[i]}"
             for i in range(min(_ROWS, len(table)))
         ]
     yield (
@@ -76,15 +76,13 @@ def time_index(facts: PageFacts) -> Iterator[Part]:
 def _target(facts: PageFacts) -> int:
     """An offset in the middle of the first segment's index."""
     found = facts.offset_index
-    return int(found[1]["offset"][len(found[1]) // 2]) + 3 if found is not None else 0
+    return int(found[1].offset[len(found[1]) // 2]) + 3 if found is not None else 0
 
 
 def _steps(facts: PageFacts, offset: int) -> list[str]:
     """The comparisons of the binary search, and the start and end of the scan."""
-    segment = choose(
-        [segment for segment in facts.folder.segments if segment.log is not None], offset, None
-    )
-    done = look_up(segment, offset, None, NEWEST)
+    segment = choose(facts.folder.segments, OFFSET, offset)
+    done = look_up(segment, OFFSET, offset, NEWEST)
     lines = [f"1  segment    {done.log.rpartition('/')[2]}: the last whose name is not above"]
     for search in done.searches:
         lines.append(f"2  {search.entries} entries")
@@ -97,8 +95,8 @@ def _steps(facts: PageFacts, offset: int) -> list[str]:
     lines.append(f"3  scan       from byte {done.scan_from}, {passed}")
     if done.batch is not None:
         lines.append(
-            f"4  found      byte {done.batch['position']}, offsets {done.batch['base_offset']}–"
-            f"{done.batch['last_offset']}"
+            f"4  found      byte {done.batch.position}, offsets {done.batch.base_offset}–"
+            f"{done.batch.last_offset}"
         )
     return lines
 

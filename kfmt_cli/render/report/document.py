@@ -30,12 +30,11 @@ from kfmt_cli.render.report.figures import (
     stretches,
     who,
 )
-from kfmt_cli.render.report.page_data import PageData
+from kfmt_cli.render.report.page_data import PageData, PageRow
 from kfmt_cli.render.report.sheets import FindingGroup, Sheet
 from kfmt_cli.render.start_lines import MOST_LINES as MOST_STEPS
 from kfmt_cli.render.start_lines import commands_of
 from kfmt_cli.render.style import count, grouped, human, safe
-from kfmt_cli.rows.section import Object
 
 MOST_TOPICS = 200  # with a page of their own
 MOST_SAID = 3  # items per answer
@@ -88,7 +87,7 @@ def document(data: PageData, runtime: Callable[[], str]) -> str:
     numbers = {name: numbers_sheet(name, rows) for name, rows in figures.tables.items()}
     return environment.get_template("page.html.j2").render(
         about=about,
-        made_at=f"{time_text(about['made_at'])[:19]} UTC",
+        made_at=f"{time_text(about.made_at)[:19]} UTC",
         answers=list(_answers(data, groups)),
         figures=defaultdict(list, figures.overview),
         tables={
@@ -105,7 +104,7 @@ def document(data: PageData, runtime: Callable[[], str]) -> str:
         cluster=data.cluster,
         numbers=numbers,
         groups=groups,
-        left_out=about["left_out"],
+        left_out=about.left_out,
         topics=list(_topics(data, anchors, figures.topics)),
         n_more_topics=len(data.topics) - len(anchors),
         css=_code((here / "page.css").read_text()),
@@ -166,8 +165,8 @@ def _anchors(data: PageData) -> dict[str, str]:
     largest."""
     sizes: dict[str, int] = {}
     for row in data.partitions:
-        sizes[label_of(row)] = sizes.get(label_of(row), 0) + row["bytes"]
-    wrong = {label_of(row) for row in data.of("finding") if row["severity"] == "error"}
+        sizes[label_of(row)] = sizes.get(label_of(row), 0) + row.bytes
+    wrong = {label_of(row) for row in data.of("finding") if row.severity == "error"}
     ranked = sorted(sizes, key=lambda name: (name not in wrong, -sizes[name]))
     kept = sorted(ranked[:MOST_TOPICS])
     return {name: f"topic-{i}" for i, name in enumerate(kept)}
@@ -179,7 +178,7 @@ def _topics(
     """The pages of topics."""
     partitions, logs = by_topic(data.partitions), by_topic(data.of("segment_strip"))
     orders, transactions = by_topic(data.of("time_order")), by_topic(data.of("transaction"))
-    fates = {str(row["file"]): row for row in data.of("retention")}
+    fates = {row.file: row for row in data.of("retention")}
     n_findings = Counter(map(label_of, data.of("finding")))
     for name, anchor in anchors.items():
         found = [
@@ -198,7 +197,7 @@ def _answers(data: PageData, groups: Sequence[FindingGroup]) -> Iterator[PageAns
     yield _what(about, data)
     yield _damage(groups)
     starts = [("", line) for line in data.answers[:MOST_LINES]]
-    harms = any(row["lost_offsets"] or not row["starts"] for row in data.of("broker_start"))
+    harms = any(row.lost_offsets or not row.starts for row in data.of("broker_start"))
     copy = "Copy the directory before a broker starts on it: the start will change it."
     steps = [("", copy)] if harms else []
     commands = list(commands_of(data.steps).items())
@@ -208,7 +207,7 @@ def _answers(data: PageData, groups: Sequence[FindingGroup]) -> Iterator[PageAns
         steps.append(("", f"… and {more}; kfmt check --json lists all"))
     yield _lost(data, starts)
     verdict = f"{count(len(steps), 'step')} to take" if steps else "No action needed"
-    if not steps and any(row["severity"] == "error" for row in data.of("finding")):
+    if not steps and any(row.severity == "error" for row in data.of("finding")):
         verdict = "See each finding for details"
     yield PageAnswer(
         "What should I do?", verdict, "warning" if steps else "plain", steps, "#findings"
@@ -222,17 +221,17 @@ def _lost(data: PageData, lines: list[tuple[str, str]]) -> PageAnswer:
     rows = data.of("broker_start")
     if not rows:
         return PageAnswer(question, "No start prediction", "plain", lines, "#findings")
-    kinds = {row["next_start"] for row in data.of("log_directory")} or {CRASH}
-    nexts = [row for row in rows if row["after"] in kinds]
+    kinds = {row.next_start for row in data.of("log_directory")} or {CRASH}
+    nexts = [row for row in rows if row.after in kinds]
     said = []
     for name, words in (("lost_offsets", "lost"), ("unreachable_offsets", "unreachable")):
         hit = [row for row in nexts if row[name]]
         if hit:
             n = sum(size_of_ranges(row[name]) for row in hit)
             said.append(f"{count(n, 'offset')} will be {words} {_places(hit)}")
-    if any(not row["starts"] for row in [*nexts, *data.of("log_directory")]):
+    if any(not row.starts for row in [*nexts, *data.of("log_directory")]):
         return PageAnswer(question, "The broker would not start", "error", lines, "#start")
-    if any(row["becomes"] for row in nexts):
+    if any(row.becomes for row in nexts):
         said.append("not all partitions will be served")
     if not said and data.exit_code is ExitCode.UNREADABLE:
         return PageAnswer(question, "No start prediction", "warning", lines, "#start")
@@ -240,15 +239,15 @@ def _lost(data: PageData, lines: list[tuple[str, str]]) -> PageAnswer:
     return PageAnswer(question, verdict, "error" if said else "good", lines, "#start")
 
 
-def _what(about: Object, data: PageData) -> PageAnswer:
-    of = f"{count(about['partitions'], 'partition')} of {count(about['topics'], 'topic')}"
-    lines = [("", f"{count(about['segments'], 'log')} in {of}")]
-    lines.append(("", count(about["records"], "record")))
-    if about["min_timestamp"] is not None:
-        first, last = until_words(about["min_timestamp"]), until_words(about["max_timestamp"])
+def _what(about: PageRow, data: PageData) -> PageAnswer:
+    of = f"{count(about.partitions, 'partition')} of {count(about.topics, 'topic')}"
+    lines = [("", f"{count(about.segments, 'log')} in {of}")]
+    lines.append(("", count(about.records, "record")))
+    if about.min_timestamp is not None:
+        first, last = until_words(about.min_timestamp), until_words(about.max_timestamp)
         lines.append(("", f"from {first} to {last} (UTC)"))
         lines += _usual_times(data)
-    return PageAnswer("What is on this disk?", human(about["bytes"]), "plain", lines, "#topics")
+    return PageAnswer("What is on this disk?", human(about.bytes), "plain", lines, "#topics")
 
 
 def _usual_times(data: PageData) -> list[tuple[str, str]]:
@@ -259,12 +258,12 @@ def _usual_times(data: PageData) -> list[tuple[str, str]]:
     _, near, far = stretches(rows)
     if not far:
         return []
-    first, last = until_words(near[0]["from_timestamp"]), until_words(near[-1]["to_timestamp"])
-    n = count(sum(row["records"] for row in far), "record")
+    first, last = until_words(near[0].from_timestamp), until_words(near[-1].to_timestamp)
+    n = count(sum(row.records for row in far), "record")
     return [("", f"all but {n} from {first} to {last}")]
 
 
-def _places(rows: Iterable[Object]) -> str:
+def _places(rows: Iterable[PageRow]) -> str:
     """A place in words: the partition, or the number of partitions."""
     places = dict.fromkeys(map(place_of, rows))
     return f"in {next(iter(places))}" if len(places) == 1 else f"in {len(places)} partitions"
@@ -292,10 +291,10 @@ def _lag(data: PageData) -> PageAnswer:
     if not data.of("committed_offset"):
         words = "No committed consumer offsets on this disk"
         return PageAnswer(question, words, "plain", [], "#consumers")
-    late = sorted(lagging(data), key=lambda row: -row["lag"])
-    lines = [("", f"{who(row)}: {count(row['lag'], 'record')}") for row in late[:MOST_SAID]]
+    late = sorted(lagging(data), key=lambda row: -row.lag)
+    lines = [("", f"{who(row)}: {count(row.lag, 'record')}") for row in late[:MOST_SAID]]
     if not late:
         return PageAnswer(question, "None", "good", lines, "#consumers")
-    groups = len({row["group"] for row in late})
+    groups = len({row.group for row in late})
     verdict = f"{count(groups, 'group')} on {count(len(late), 'partition')}"
     return PageAnswer(question, verdict, "warning", lines, "#consumers")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from typing import Any
 
 from kfmt_cli.core.times import YEAR_10000, span_words, until_words
 from kfmt_cli.log.shape import DAY, Buckets, Cell
-from kfmt_cli.render.report.page_data import PageData
+from kfmt_cli.render.report.page_data import PageData, PageRow
 from kfmt_cli.render.style import count, grouped, human
-from kfmt_cli.rows.section import Object
 
 Row = dict[str, Any]
 MOST_SERIES = 7  # topics with a colour of their own over time
@@ -69,7 +68,7 @@ class Figures:
         }
 
 
-def label_of(row: Object) -> str:
+def label_of(row: PageRow) -> str:
     """The name of an object's topic; for a directory without one, its path."""
     return str(row.get("topic") or row.get("file") or "")
 
@@ -83,10 +82,10 @@ def figures_of(data: PageData) -> Figures:
     _codecs(found, data)
     _freed(found, data)
     _lag(found, data)
-    wrong: dict[str, list[Object]] = defaultdict(list)
+    wrong: dict[str, list[PageRow]] = defaultdict(list)
     for row in data.of("finding"):
-        if row["position"] is not None:
-            wrong[str(row["file"])].append(row)
+        if row.position is not None:
+            wrong[row.file].append(row)
     orders = by_topic(data.of("time_order"))
     for topic, strips in by_topic(data.of("segment_strip")).items():
         _strips(found, topic, strips, wrong, orders[topic])
@@ -95,9 +94,9 @@ def figures_of(data: PageData) -> Figures:
     return found
 
 
-def by_topic(rows: Sequence[Object]) -> Mapping[str, list[Object]]:
-    """Objects by topic; an empty list for unknown topics."""
-    found: dict[str, list[Object]] = defaultdict(list)
+def by_topic(rows: Sequence[PageRow]) -> Mapping[str, list[PageRow]]:
+    """PageRows by topic; an empty list for unknown topics."""
+    found: dict[str, list[PageRow]] = defaultdict(list)
     for row in rows:
         found[label_of(row)].append(row)
     return found
@@ -105,8 +104,8 @@ def by_topic(rows: Sequence[Object]) -> Mapping[str, list[Object]]:
 
 def _areas(found: Figures, data: PageData) -> None:
     """What uses the space: a rectangle per partition."""
-    partitions = sorted(data.partitions, key=lambda row: -row["bytes"])
-    shown = [row for row in partitions if row["bytes"]][:MOST_AREAS]
+    partitions = sorted(data.partitions, key=lambda row: -row.bytes)
+    shown = [row for row in partitions if row.bytes][:MOST_AREAS]
     if not shown:
         return
     topics = dict.fromkeys(label_of(row) for row in shown)
@@ -116,28 +115,28 @@ def _areas(found: Figures, data: PageData) -> None:
         {
             "id": f"partition {i}",
             "parent": f"topic {label_of(row)}",
-            "bytes": row["bytes"],
+            "bytes": row.bytes,
             "label": place_of(row),
             "topic": label_of(row),
-            "size": human(row["bytes"]),
+            "size": human(row.bytes),
         }
         for i, row in enumerate(shown)
     ]
     names = ("id", "parent", "bytes", "label", "topic", "size")
     areas = [{name: area.get(name) for name in names} for area in areas]
-    total = sum(row["bytes"] for row in partitions)
+    total = sum(row.bytes for row in partitions)
     largest = shown[0]
     words = (
-        f"{place_of(largest)} is the largest partition: {human(largest['bytes'])}, "
-        f"{largest['bytes'] / total:.0%} of {human(total)}."
+        f"{place_of(largest)} is the largest partition: {human(largest.bytes)}, "
+        f"{largest.bytes / total:.0%} of {human(total)}."
     )
     found.add("topics", Figure("treemap", "Bytes by partition", words), "areas", areas)
 
 
-def place_of(row: Object) -> str:
+def place_of(row: PageRow) -> str:
     """The partition that an object is about, or else its label."""
-    topic, partition = row.get("topic"), row.get("partition")
-    return f"{topic}-{partition}" if partition is not None else label_of(row)
+    partition = row.get("partition")
+    return label_of(row) if partition is None else f"{row.topic}-{partition}"
 
 
 def _times(found: Figures, data: PageData) -> None:
@@ -147,7 +146,7 @@ def _times(found: Figures, data: PageData) -> None:
         return
     sizes: dict[str, int] = defaultdict(int)
     for row in rows:
-        sizes[_topic(row)] += row["bytes"]
+        sizes[_topic(row)] += row.bytes
     series = sorted(sizes, key=lambda name: -sizes[name])[:MOST_SERIES]
     width, near, far = stretches(rows)
     stacks: dict[int, list[int]] = defaultdict(lambda: [0, 0])
@@ -155,9 +154,9 @@ def _times(found: Figures, data: PageData) -> None:
     for row in near:
         name = _topic(row)
         place = series.index(name) if name in series else MOST_SERIES
-        of = sums[place, row["from_timestamp"] // width * width]
-        of[0] += row["bytes"]
-        of[1] += row["records"]
+        of = sums[place, row.from_timestamp // width * width]
+        of[0] += row.bytes
+        of[1] += row.records
     table = []
     for (place, begin), (size, records) in sorted(sums.items()):
         below = stacks[begin]
@@ -173,7 +172,7 @@ def _times(found: Figures, data: PageData) -> None:
         "Batches are placed at their max timestamp."
     )
     if far:
-        n, first = sum(row["records"] for row in far), far[0]["from_timestamp"]
+        n, first = sum(row.records for row in far), far[0].from_timestamp
         words += (
             f" Not shown: {count(n, 'record')} with distant timestamps, such as {_when(first)}."
         )
@@ -187,26 +186,26 @@ def _times(found: Figures, data: PageData) -> None:
         _topic_times(found, name, [row for row in rows if _topic(row) == name])
 
 
-def _topic_times(found: Figures, name: str, rows: list[Object]) -> None:
+def _topic_times(found: Figures, name: str, rows: list[PageRow]) -> None:
     """Data written to a topic over time."""
-    begins, ends = "from_timestamp", "to_timestamp"
     _, near, far = stretches(rows)
     table = [
-        {"topic": name, "from": row[begins], "to": row[ends], "bytes": row["bytes"]}
-        | {"records": row["records"]}
+        {"topic": name, "from": row.from_timestamp, "to": row.to_timestamp, "bytes": row.bytes}
+        | {"records": row.records}
         for row in near
     ]
-    n = sum(row["records"] for row in near)
-    words = f"{count(n, 'record')} from {_when(near[0][begins])} to {_when(near[-1][ends])}"
-    words += f", {span_words(near[0][ends] - near[0][begins])} per column."
+    n = sum(row.records for row in near)
+    words = f"{count(n, 'record')} "
+    words += f"from {_when(near[0].from_timestamp)} to {_when(near[-1].to_timestamp)}"
+    words += f", {span_words(near[0].to_timestamp - near[0].from_timestamp)} per column."
     if far:
-        n = sum(row["records"] for row in far)
+        n = sum(row.records for row in far)
         words += f" Not shown: {count(n, 'record')} with distant timestamps."
     found.add_topic(Figure("topic_times", "Bytes over time", words, name), "topic_times", table)
 
 
-def _topic(row: Object) -> str:
-    return str(row["topic"] or "")
+def _topic(row: PageRow) -> str:
+    return str(row.topic or "")
 
 
 def _when(milliseconds: int) -> str:
@@ -214,19 +213,19 @@ def _when(milliseconds: int) -> str:
     return words if milliseconds >= YEAR_10000 else f"{words} UTC"
 
 
-def stretches(rows: Sequence[Object]) -> tuple[int, list[Object], list[Object]]:
+def stretches(rows: Sequence[PageRow]) -> tuple[int, list[PageRow], list[PageRow]]:
     """Return the interval length that fits all, the rows worth an axis in order, and the outliers:
     rows far from nearly all, or longer."""
     buckets = Buckets()
     for row in rows:
-        counts = row["batches"], row["records"], row["bytes"]
-        buckets.put(row["from_timestamp"], counts)
-    ordered = sorted(rows, key=lambda row: row["from_timestamp"])
+        counts = row.batches, row.records, row.bytes
+        buckets.put(row.from_timestamp, counts)
+    ordered = sorted(rows, key=lambda row: row.from_timestamp)
     first, last = buckets.core()
     width = max(buckets.drawn(MOST_TIMES).width, _length(min(rows, key=_length)))
     margin = max((last - first) // 4, width)
     is_near = [
-        first - margin <= row["from_timestamp"] <= last + margin and _length(row) <= width
+        first - margin <= row.from_timestamp <= last + margin and _length(row) <= width
         for row in ordered
     ]
     near = [row for row, here in zip(ordered, is_near, strict=True) if here]
@@ -234,8 +233,8 @@ def stretches(rows: Sequence[Object]) -> tuple[int, list[Object], list[Object]]:
     return (width, near, far) if near else (width, ordered, [])
 
 
-def _length(row: Object) -> int:
-    return int(row["to_timestamp"] - row["from_timestamp"])
+def _length(row: PageRow) -> int:
+    return int(row.to_timestamp - row.from_timestamp)
 
 
 def _batches(found: Figures, data: PageData) -> None:
@@ -263,13 +262,11 @@ def _batches(found: Figures, data: PageData) -> None:
 
 def _codecs(found: Figures, data: PageData) -> None:
     """Codecs in use, and the effect of others."""
-    rows = [
-        {"codec": row["codec"], "bytes": row["bytes"], "records": row["records"]}
-        for row in data.of("codec_use")
-    ]
+    uses = data.of("codec_use")
+    rows = [{name: use[name] for name in ("codec", "bytes", "records")} for use in uses]
     sums: dict[str, int] = defaultdict(int)
-    for row in rows:
-        sums[row["codec"]] += row["bytes"]
+    for use in uses:
+        sums[use.codec] += use.bytes
     if sums:
         parts = sorted(sums, key=lambda name: -sums[name])
         total = sum(sums.values()) or 1
@@ -277,19 +274,19 @@ def _codecs(found: Figures, data: PageData) -> None:
         figure = Figure("codecs", "Bytes by codec", f"Share of batch bytes: {words}.")
         found.add("codecs", figure, "codecs", rows)
     trials = data.of("what_if")
-    stored = max((row["stored_bytes"] for row in trials), default=0)
+    stored = max((row.stored_bytes for row in trials), default=0)
     if not stored:
         return
     table = [
         {name: row[name] for name in ("codec", "would_be_bytes", "stored_bytes")} for row in trials
     ]
-    best = min(trials, key=lambda row: row["would_be_bytes"])
-    ratio = best["sample_bytes"] / stored
+    best = min(trials, key=lambda row: row.would_be_bytes)
+    ratio = best.sample_bytes / stored
     verdict = "No codec compresses it better"
-    if best["saved"] > 0:
-        verdict = f"{best['codec']} would save {best['saved']:.0%}"
+    if best.saved > 0:
+        verdict = f"{best.codec} would save {best.saved:.0%}"
     words = (
-        f"A sample of {human(best['sample_bytes'])} of records is stored in {human(stored)} "
+        f"A sample of {human(best.sample_bytes)} of records is stored in {human(stored)} "
         f"({ratio:.2f}:1, the red line). {verdict}."
     )
     found.add("codecs", Figure("what_if", "Alternative codecs", words), "what_if", table)
@@ -298,12 +295,12 @@ def _codecs(found: Figures, data: PageData) -> None:
 def _freed(found: Figures, data: PageData) -> None:
     """Bytes freed by retention over time."""
     rows = data.of("retention")
-    made_at = int(data.of("report")[0]["made_at"]) if data.of("report") else 0
+    made_at = int(data.of("report")[0].made_at) if data.of("report") else 0
     goes: dict[int, int] = defaultdict(int)
     for row in rows:
-        at = made_at if row["deletable"] else row["deletable_at"]
-        if at is not None and at < YEAR_10000 and not row["odd"]:
-            goes[max(int(at), made_at)] += row["bytes"]
+        at = made_at if row.deletable else row.deletable_at
+        if at is not None and at < YEAR_10000 and not row.odd:
+            goes[max(int(at), made_at)] += row.bytes
     if not goes:
         return
     late = sum(size for at, size in goes.items() if at > made_at + FAR)
@@ -323,45 +320,43 @@ def _freed(found: Figures, data: PageData) -> None:
 
 def _lag(found: Figures, data: PageData) -> None:
     """Lagging groups."""
-    late = sorted(lagging(data), key=lambda row: -row["lag"])
-    table = [{"who": who(row), "lag": row["lag"]} for row in late[:MOST_LAGS]]
+    late = sorted(lagging(data), key=lambda row: -row.lag)
+    table = [{"who": who(row), "lag": row.lag} for row in late[:MOST_LAGS]]
     if table:
         more = f" Showing the {MOST_LAGS} largest lags." if len(late) > MOST_LAGS else ""
-        words = f"{who(late[0])} lags by {count(late[0]['lag'], 'record')}.{more}"
+        words = f"{who(late[0])} lags by {count(late[0].lag, 'record')}.{more}"
         found.add("consumers", Figure("lag", "Consumer lag", words), "lag", table)
 
 
-def lagging(data: PageData) -> Iterator[Object]:
+def lagging(data: PageData) -> Iterator[PageRow]:
     """Committed offsets below the log end offset."""
-    return (row for row in data.of("committed_offset") if (row["lag"] or 0) > 0)
+    return (row for row in data.of("committed_offset") if (row.lag or 0) > 0)
 
 
-def who(row: Object) -> str:
+def who(row: PageRow) -> str:
     """A group and the partition it reads."""
-    return f"{row['group']} on {row['topic']}-{row['partition']}"
+    return f"{row.group} on {row.topic}-{row.partition}"
 
 
 def _strips(
     found: Figures,
     topic: str,
-    strips: list[Object],
-    wrong: Mapping[str, list[Object]],
-    orders: list[Object],
+    strips: list[PageRow],
+    wrong: Mapping[str, list[PageRow]],
+    orders: list[PageRow],
 ) -> None:
     """The logs of a topic from first to last byte, and its timestamps by offset. wrong: findings
     with a position, by file."""
-    every = [row for row in strips if row["cells"]]
-    ranked = sorted(every, key=lambda row: (row["file"] not in wrong, -row["bytes"]))
-    shown = sorted(
-        ranked[:MOST_STRIPS], key=lambda row: (row["partition"] or 0, row["base_offset"] or 0)
-    )
+    every = [row for row in strips if row.cells]
+    ranked = sorted(every, key=lambda row: (row.file not in wrong, -row.bytes))
+    shown = sorted(ranked[:MOST_STRIPS], key=lambda row: (row.partition or 0, row.base_offset or 0))
     cells = [cell for row in shown for cell in _cells(topic, row)]
     if not cells:
         return
     marks = [
         {"topic": topic, "log": _log(row), **{name: bad[name] for name in _OF_MARK}}
         for row in shown
-        for bad in wrong.get(str(row["file"]), ())
+        for bad in wrong.get(row.file, ())
     ]
     found.tables.setdefault("marks", []).extend(marks)
     for table in ("index_entries", "control"):
@@ -383,18 +378,18 @@ def _strips(
 _OF_MARK = ("position", "code", "severity", "message")
 
 
-def _cells(topic: str, row: Object) -> Iterator[Row]:
+def _cells(topic: str, row: PageRow) -> Iterator[Row]:
     """The cells of a log."""
     of_log = {"topic": topic, "log": _log(row), "partition": place_of(row)}
-    for values in row["cells"]:
-        cell = dict(zip(Cell.__slots__, values, strict=True))
-        yield {**of_log, **cell, "end": cell["position"] + cell["bytes"]}
+    for values in row.cells:
+        cell = Cell(*values)
+        yield {**of_log, **asdict(cell), "end": cell.position + cell.bytes}
 
 
-def _order_words(rows: list[Object]) -> str:
-    late = sum(row["batches_out_of_order"] for row in rows)
+def _order_words(rows: list[PageRow]) -> str:
+    late = sum(row.batches_out_of_order for row in rows)
     words = f"{count(late, 'batch is', 'batches are')} older than an earlier one."
-    gaps = [gap for row in rows for gap in row["gaps"]]
+    gaps = [gap for row in rows for gap in row.gaps]
     if gaps:
         begin, end, offset = max(gaps, key=lambda gap: gap[1] - gap[0])
         words += (
@@ -404,31 +399,31 @@ def _order_words(rows: list[Object]) -> str:
     return words
 
 
-def _log(row: Object) -> str:
+def _log(row: PageRow) -> str:
     """The name of a log within its topic."""
-    base = row["base_offset"]
-    name = str(row["file"]).rpartition("/")[2] if base is None else grouped(base)
-    return f"{row['partition']} / {name}" if row["partition"] is not None else name
+    base = row.base_offset
+    name = row.file.rpartition("/")[2] if base is None else grouped(base)
+    return f"{row.partition} / {name}" if row.partition is not None else name
 
 
-def _transactions(found: Figures, topic: str, rows: list[Object]) -> None:
+def _transactions(found: Figures, topic: str, rows: list[PageRow]) -> None:
     """The transactions of a topic by offset: open and aborted ones first."""
-    known = [row for row in rows if row["first_offset"] is not None]
-    known.sort(key=lambda row: (row["outcome"] == "committed", row["outcome"] != "open"))
+    known = [row for row in rows if row.first_offset is not None]
+    known.sort(key=lambda row: (row.outcome == "committed", row.outcome != "open"))
     table = [
         {
             "topic": topic,
-            "outcome": row["outcome"],
-            "records": row["records"],
-            "producer": f"{place_of(row)} / {row['producer_id']}",
-            "first": row["first_offset"],
-            "last": row["marker_offset"] or row["last_offset"] or row["first_offset"],
+            "outcome": row.outcome,
+            "records": row.records,
+            "producer": f"{place_of(row)} / {row.producer_id}",
+            "first": row.first_offset,
+            "last": row.marker_offset or row.last_offset or row.first_offset,
         }
         for row in known[:MOST_TRANSACTIONS]
     ]
     sums: dict[str, int] = defaultdict(int)
     for row in rows:
-        sums[str(row["outcome"])] += 1
+        sums[row.outcome] += 1
     parts = [f"{grouped(sums[name])} {name}" for name in ("open", "aborted", "committed")]
     words = f"{', '.join(parts)}."
     if len(known) > MOST_TRANSACTIONS:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.disk.partition_path import with_place
 from kfmt_cli.errors import ExitCode
 from kfmt_cli.render.start_lines import Step
@@ -16,6 +17,8 @@ from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.documents import members
 from kfmt_cli.rows.section import Object
 from kfmt_cli.rows.shapes import PAGE
+
+PageRow = Fields
 
 # How many objects of a type are kept; other types are unlimited.
 MOST: Mapping[str, int] = {
@@ -34,7 +37,7 @@ MOST_COMMITTED = 1_000  # committed transactions
 class PageData:
     """The objects of a page, by type, in order of arrival."""
 
-    rows: dict[str, list[Object]] = field(default_factory=dict)
+    rows: dict[str, list[PageRow]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
     """Number of objects dropped, by type."""
     answers: list[str] = field(default_factory=list)
@@ -47,31 +50,31 @@ class PageData:
     """The lines written to standard error."""
     exit_code: ExitCode = ExitCode.CLEAN
 
-    def of(self, type_: str) -> list[Object]:
+    def of(self, type_: str) -> list[PageRow]:
         """The objects of a type."""
         return self.rows.get(type_, [])
 
     @property
-    def partitions(self) -> list[Object]:
+    def partitions(self) -> list[PageRow]:
         """The statistics of each partition; for files elsewhere, of their directory."""
         return [row for row in self.of("stat") if not _is_of_topic(row)]
 
     @property
-    def topics(self) -> list[Object]:
+    def topics(self) -> list[PageRow]:
         """The statistics of each topic."""
         return [row for row in self.of("stat") if _is_of_topic(row)]
 
     def keep(self, row: Object) -> None:
         """Add an object unless its type has reached its limit."""
-        name = str(row["type"])
-        kept = self.rows.setdefault(name, [])
-        most = MOST.get(name)
-        if name == "transaction" and row["outcome"] == "committed":
+        made = PageRow(row)
+        kept = self.rows.setdefault(made.type, [])
+        most = MOST.get(made.type)
+        if made.type == "transaction" and made.outcome == "committed":
             most = MOST_COMMITTED
         if most is not None and len(kept) >= most:
-            self.left_out[name] += 1
+            self.left_out[made.type] += 1
         else:
-            kept.append(row)
+            kept.append(made)
 
     def put(self, type_: RowType, values: Mapping[str, object]) -> None:
         """Add an object, given its members."""
@@ -93,5 +96,5 @@ class PageData:
                 yield from rows
 
 
-def _is_of_topic(row: Object) -> bool:
-    return row["topic"] is not None and row["partition"] is None
+def _is_of_topic(row: PageRow) -> bool:
+    return row.topic is not None and row.partition is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH
@@ -12,9 +13,8 @@ from kfmt_cli.broker.start.ranges import size_of_ranges
 from kfmt_cli.core.times import span_words, until_words
 from kfmt_cli.findings.finding import SEVERITIES
 from kfmt_cli.render.report.figures import label_of
-from kfmt_cli.render.report.page_data import PageData
+from kfmt_cli.render.report.page_data import PageData, PageRow
 from kfmt_cli.render.style import count, grouped, human
-from kfmt_cli.rows.section import Object
 
 NONE = "–"
 MOST_ROWS = 1_000  # per table
@@ -108,20 +108,15 @@ def _time_cell(value: int | None) -> PageCell:
     return PageCell(NONE) if value is None else PageCell(until_words(value), value, style="time")
 
 
-def file_of(rows: Sequence[Object], words: str) -> Heading:
+def file_of(rows: Sequence[PageRow], words: str) -> Heading:
     """A column of files or directories, relative to the log directory if all share one."""
-    folders = {row["log_dir"] for row in rows}
+    folders = {row.log_dir for row in rows}
     above = f"{folders.pop()}/" if len(folders) == 1 else ""
 
     def cell(row: Any) -> PageCell:
-        return PageCell(str(row["file"]).removeprefix(above))
+        return PageCell(row.file.removeprefix(above))
 
     return Heading(words, cell)
-
-
-def member(name: str) -> Callable[[Any], Any]:
-    """Return a function that reads this member of an object."""
-    return lambda row: row[name]
 
 
 # Tables of the whole disk.
@@ -130,33 +125,33 @@ def member(name: str) -> Callable[[Any], Any]:
 def disk(data: PageData) -> Sheet | None:
     """Disk usage."""
     headings = (
-        text("directory", member("file")),
-        text("purpose", lambda row: str(row["purpose"]).replace("_", " ")),
-        whole("files", member("files")),
-        size("size", member("bytes")),
-        size("on disk", member("disk_bytes")),
-        size("freed by retention now", member("freed_now")),
-        size("freed later", member("freed_later")),
-        text("effect on a broker", member("becomes")),
+        text("directory", attrgetter("file")),
+        text("purpose", lambda row: str(row.purpose).replace("_", " ")),
+        whole("files", attrgetter("files")),
+        size("size", attrgetter("bytes")),
+        size("on disk", attrgetter("disk_bytes")),
+        size("freed by retention now", attrgetter("freed_now")),
+        size("freed later", attrgetter("freed_later")),
+        text("effect on a broker", attrgetter("becomes")),
     )
     return sheet("Disk usage", headings, data.of("disk_usage"))
 
 
 def topics(data: PageData, anchors: Mapping[str, str]) -> Sheet | None:
     """The topics, the largest first. anchors: of the topics that have a page of their own."""
-    rows = [*data.topics, *(row for row in data.partitions if row["topic"] is None)]
-    rows.sort(key=lambda row: -row["bytes"])
-    total = sum(row["bytes"] for row in rows) or 1
+    rows = [*data.topics, *(row for row in data.partitions if row.topic is None)]
+    rows.sort(key=lambda row: -row.bytes)
+    total = sum(row.bytes for row in rows) or 1
     n_partitions = Counter(label_of(row) for row in data.partitions)
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for row in data.of("finding"):
-        found[label_of(row)][str(row["severity"])] += 1
+        found[label_of(row)][row.severity] += 1
 
-    def name(row: Object) -> PageCell:
+    def name(row: PageRow) -> PageCell:
         label = label_of(row)
         return PageCell(label, label, anchors.get(label))
 
-    def findings(row: Object) -> PageCell:
+    def findings(row: PageRow) -> PageCell:
         counts = found[label_of(row)]
         said = [count(counts[name], name) for name in SEVERITIES[:2] if counts[name]]
         worst = next((name for name in SEVERITIES[:2] if counts[name]), "good")
@@ -168,15 +163,15 @@ def topics(data: PageData, anchors: Mapping[str, str]) -> Sheet | None:
         Heading("topic", name),
         Heading("findings", findings),
         whole("partitions", lambda row: n_partitions[label_of(row)]),
-        whole("logs", member("segments")),
-        size("size", member("bytes")),
-        real("share (%)", lambda row: 100 * row["bytes"] / total),
-        whole("records", member("records")),
-        real("records per batch", member("records_per_batch")),
-        real("bytes per record", member("bytes_per_record")),
-        text("codecs", lambda row: ", ".join(row["codecs"] or ())),
-        moment("from (UTC)", member("min_timestamp")),
-        moment("to (UTC)", member("max_timestamp")),
+        whole("logs", attrgetter("segments")),
+        size("size", attrgetter("bytes")),
+        real("share (%)", lambda row: 100 * row.bytes / total),
+        whole("records", attrgetter("records")),
+        real("records per batch", attrgetter("records_per_batch")),
+        real("bytes per record", attrgetter("bytes_per_record")),
+        text("codecs", lambda row: ", ".join(row.codecs or ())),
+        moment("from (UTC)", attrgetter("min_timestamp")),
+        moment("to (UTC)", attrgetter("max_timestamp")),
     )
     return sheet("Totals by topic", headings, rows)
 
@@ -184,32 +179,32 @@ def topics(data: PageData, anchors: Mapping[str, str]) -> Sheet | None:
 def trials(data: PageData) -> Sheet | None:
     """The effect of other codecs on a sample."""
     headings = (
-        text("codec", member("codec")),
-        size("records in the sample", member("sample_bytes")),
-        size("stored now", member("stored_bytes")),
-        size("would be", member("would_be_bytes")),
-        real("saved (%)", lambda row: 100 * row["saved"]),
-        real("ratio", lambda row: row["sample_bytes"] / (row["would_be_bytes"] or 1)),
+        text("codec", attrgetter("codec")),
+        size("records in the sample", attrgetter("sample_bytes")),
+        size("stored now", attrgetter("stored_bytes")),
+        size("would be", attrgetter("would_be_bytes")),
+        real("saved (%)", lambda row: 100 * row.saved),
+        real("ratio", lambda row: row.sample_bytes / (row.would_be_bytes or 1)),
     )
     return sheet("Alternative codecs, on a sample", headings, data.of("what_if"))
 
 
-def order(rows: Sequence[Object]) -> Sheet | None:
+def order(rows: Sequence[PageRow]) -> Sheet | None:
     """The order of timestamps."""
     headings = (
         file_of(rows, "partition"),
-        whole("batches with a timestamp", member("batches_with_time")),
-        whole("out of order", member("batches_out_of_order")),
+        whole("batches with a timestamp", attrgetter("batches_with_time")),
+        whole("out of order", attrgetter("batches_out_of_order")),
         text("longest gaps without a batch", _gaps),
     )
     return sheet("Timestamp order and gaps", headings, rows)
 
 
-def _gaps(row: Object) -> str:
+def _gaps(row: PageRow) -> str:
     return (
         "; ".join(
             f"{span_words(end - begin)} before offset {grouped(offset)}"
-            for begin, end, offset in row["gaps"][:3]
+            for begin, end, offset in row.gaps[:3]
         )
         or NONE
     )
@@ -217,9 +212,9 @@ def _gaps(row: Object) -> str:
 
 def starts(data: PageData) -> Sheet | None:
     """The effect of a start on each partition that needs attention."""
-    both: dict[str, dict[str, Object]] = defaultdict(dict)
+    both: dict[str, dict[str, PageRow]] = defaultdict(dict)
     for row in data.of("broker_start"):
-        both[str(row["file"])][str(row["after"])] = row
+        both[row.file][row.after] = row
     rows = list(both.items())
     rows.sort(key=lambda item: not any(_harms(row) for row in item[1].values()))
 
@@ -242,10 +237,10 @@ def starts(data: PageData) -> Sheet | None:
 
 def replicas(data: PageData) -> Sheet | None:
     """The replicas of each partition for which it matters which broker starts first."""
-    held: dict[Place, dict[int, Object]] = defaultdict(dict)
+    held: dict[Place, dict[int, PageRow]] = defaultdict(dict)
     for row in data.of("replica"):
-        held[_place(row)][row["broker_id"]] = row
-    ends: dict[Place, dict[str, Object]] = defaultdict(dict)
+        held[_place(row)][row.broker_id] = row
+    ends: dict[Place, dict[str, PageRow]] = defaultdict(dict)
     for row in data.of("start_order"):
         ends[_place(row)][_order(row)] = row
     brokers = sorted({broker for of in held.values() for broker in of if broker is not None})
@@ -259,9 +254,9 @@ def replicas(data: PageData) -> Sheet | None:
 
     headings = (
         text("partition", lambda row: "{}-{}".format(*_place(row))),
-        text("leader", lambda row: "none" if row["leader"] == -1 else row["leader"]),
-        text("ISR", lambda row: ", ".join(map(str, row["isr"]))),
-        text("replicas", member("verdict")),
+        text("leader", lambda row: "none" if row.leader == -1 else row.leader),
+        text("ISR", lambda row: ", ".join(map(str, row.isr))),
+        text("replicas", attrgetter("verdict")),
         *(Heading(f"broker {broker}", replica(broker)) for broker in brokers),
         *(Heading(f"order {order}", end(order)) for order in orders),
     )
@@ -271,114 +266,119 @@ def replicas(data: PageData) -> Sheet | None:
 Place = tuple[str, int]
 
 
-def _place(row: Object) -> Place:
-    return row["topic"], row["partition"]
+def _place(row: PageRow) -> Place:
+    return row.topic, row.partition
 
 
-def _order(row: Object) -> str:
-    order = row["order"]
+def _order(row: PageRow) -> str:
+    order = row.order
     return order if isinstance(order, str) else ",".join(map(str, order))
 
 
-def _replica(row: Object | None) -> PageCell:
+def _replica(row: PageRow | None) -> PageCell:
     """Where a replica ends, now and after its own start."""
     if row is None:
         return PageCell(NONE)
-    if row["file"] is None:
+    if row.file is None:
         return PageCell("missing", None, None, "error")
-    end, after = row["log_end_offset"] or 0, row["log_end_offset_after_start"]
+    end, after = row.log_end_offset or 0, row.log_end_offset_after_start
     words = grouped(end)
     if after != end:
         words += f" → {'offline' if after is None else grouped(after)}"
-    return PageCell(words, end, None, "error" if row["damaged_offsets"] else "good")
+    return PageCell(words, end, None, "error" if row.damaged_offsets else "good")
 
 
-def _end(row: Object | None) -> PageCell:
+def _end(row: PageRow | None) -> PageCell:
     """What becomes of a partition."""
     if row is None:
         return PageCell(NONE)
-    ends = row["alternatives"] or [row]
+    ends = row.alternatives or [row]
     offsets = dict.fromkeys(end["log_end_offset"] for end in ends)
     words = " or ".join("offline" if end is None else grouped(end) for end in offsets)
-    lost = size_of_ranges(row["lost_offsets"])
+    lost = size_of_ranges(row.lost_offsets)
     if lost:
         words += f", {count(lost, 'offset')} lost"
     return PageCell(words, -lost, None, "error" if lost or None in offsets else "good")
 
 
-def _harms(row: Object) -> bool:
-    return bool(
-        not row["starts"] or row["becomes"] or row["lost_offsets"] or row["unreachable_offsets"]
-    )
+def _harms(row: PageRow) -> bool:
+    return bool(not row.starts or row.becomes or row.lost_offsets or row.unreachable_offsets)
 
 
-def _start(row: Object) -> str:
-    if row["becomes"]:
-        return f"becomes {row['becomes']}: {row['reason'] or ''}".rstrip(": ")
-    if not row["starts"]:
-        return f"the broker does not start: {row['reason']}"
-    words = [f"log start offset {row['log_start_offset']}, log end offset {row['log_end_offset']}"]
+def _start(row: PageRow) -> str:
+    if row.becomes:
+        return f"becomes {row.becomes}: {row.reason or ''}".rstrip(": ")
+    if not row.starts:
+        return f"the broker does not start: {row.reason}"
+    words = [f"log start offset {row.log_start_offset}, log end offset {row.log_end_offset}"]
     words += [
         f"{cut['file'].rpartition('/')[2]} truncated to {grouped(cut['size'])} bytes"
-        for cut in row["cut"]
+        for cut in row.cut
     ]
-    if row["deleted"]:
-        words.append(f"{count(len(row['deleted']), 'file')} deleted")
+    if row.deleted:
+        words.append(f"{count(len(row.deleted), 'file')} deleted")
     for ranges, said in (
-        (row["lost_offsets"], "lost"),
-        (row["unreachable_offsets"], "unreachable"),
+        (row.lost_offsets, "lost"),
+        (row.unreachable_offsets, "unreachable"),
     ):
         if ranges:
             words.append(f"{count(size_of_ranges(ranges), 'offset')} {said}")
     return "; ".join(words)
 
 
+@dataclass(slots=True)
+class _Forecast:
+    """What retention does with the logs of a topic, in bytes."""
+
+    topic: str
+    logs: int = 0
+    now: int = 0
+    later: int = 0
+    next_at: int | None = None
+    kept: int = 0
+    settings: str = ""
+
+
 def retention(data: PageData) -> Sheet | None:
     """How much retention deletes when, by topic."""
-    sums: dict[str, Row] = {}
+    sums: dict[str, _Forecast] = {}
     for row in data.of("retention"):
-        of = sums.setdefault(
-            label_of(row),
-            {"topic": label_of(row), "now": 0, "later": 0, "stays": 0, "next": None, "logs": 0},
-        )
-        of["logs"] += 1
-        if row["deletable"]:
-            of["now"] += row["bytes"]
-        elif row["deletable_at"] is not None and not row["odd"]:
-            of["later"] += row["bytes"]
-            of["next"] = min(row["deletable_at"], of["next"] or row["deletable_at"])
+        of = sums.setdefault(label_of(row), _Forecast(label_of(row)))
+        of.logs += 1
+        if row.deletable:
+            of.now += row.bytes
+        elif row.deletable_at is not None and not row.odd:
+            of.later += row.bytes
+            of.next_at = min(row.deletable_at, of.next_at or row.deletable_at)
         else:
-            of["stays"] += row["bytes"]
-        of["settings"] = ", ".join(
-            f"{name}={setting.get('value')}" for name, setting in row["settings"].items()
+            of.kept += row.bytes
+        of.settings = ", ".join(
+            f"{name}={setting.get('value')}" for name, setting in row.settings.items()
         )
     headings = (
-        text("topic", member("topic")),
-        whole("logs", member("logs")),
-        size("deletable now", member("now")),
-        size("deletable later", member("later")),
-        moment("next at (UTC)", member("next")),
-        size("kept", member("stays")),
-        text("settings", member("settings")),
+        text("topic", attrgetter("topic")),
+        whole("logs", attrgetter("logs")),
+        size("deletable now", attrgetter("now")),
+        size("deletable later", attrgetter("later")),
+        moment("next at (UTC)", attrgetter("next_at")),
+        size("kept", attrgetter("kept")),
+        text("settings", attrgetter("settings")),
     )
     return sheet("Retention forecast", headings, list(sums.values()))
-
-
-Row = dict[str, Any]
 
 
 def consumers(data: PageData) -> Sheet | None:
     """Groups and their progress, the largest lag first."""
     headings = (
-        text("group", member("group")),
-        text("topic", member("topic")),
-        whole("partition", member("partition")),
-        whole("committed offset", member("offset")),
-        whole("log end offset", member("log_end_offset")),
-        whole("lag (records)", member("lag")),
-        moment("committed at (UTC)", member("commit_timestamp")),
+        text("group", attrgetter("group")),
+        text("topic", attrgetter("topic")),
+        whole("partition", attrgetter("partition")),
+        whole("committed offset", attrgetter("offset")),
+        whole("log end offset", attrgetter("log_end_offset")),
+        whole("lag (records)", attrgetter("lag")),
+        moment("committed at (UTC)", attrgetter("commit_timestamp")),
     )
-    rows = sorted(data.of("committed_offset"), key=lambda row: -(row["lag"] or 0))
+    rows = sorted(data.of("committed_offset"), key=lambda row: -(row.lag or 0))
     return sheet("Committed offsets", headings, rows)
 
 
@@ -386,11 +386,11 @@ def transactions(data: PageData) -> Sheet | None:
     """The partitions with transactions."""
     headings = (
         file_of(data.of("transactions"), "partition"),
-        whole("committed", member("committed")),
-        whole("aborted", member("aborted")),
-        whole("open", member("open")),
-        whole("last stable offset", member("last_stable_offset")),
-        whole("log end offset", member("log_end_offset")),
+        whole("committed", attrgetter("committed")),
+        whole("aborted", attrgetter("aborted")),
+        whole("open", attrgetter("open")),
+        whole("last stable offset", attrgetter("last_stable_offset")),
+        whole("log end offset", attrgetter("log_end_offset")),
     )
     return sheet("Transactions by partition", headings, data.of("transactions"))
 
@@ -398,63 +398,63 @@ def transactions(data: PageData) -> Sheet | None:
 # Tables of a topic.
 
 
-def partitions(rows: Sequence[Object]) -> Sheet | None:
+def partitions(rows: Sequence[PageRow]) -> Sheet | None:
     """The partitions of a topic."""
     headings = (
         file_of(rows, "partition"),
-        whole("logs", member("segments")),
-        size("size", member("bytes")),
-        whole("batches", member("batches")),
-        whole("records", member("records")),
-        whole("first offset", member("first_offset")),
-        whole("last offset", member("last_offset")),
-        moment("from (UTC)", member("min_timestamp")),
-        moment("to (UTC)", member("max_timestamp")),
-        whole("producers", member("producers")),
+        whole("logs", attrgetter("segments")),
+        size("size", attrgetter("bytes")),
+        whole("batches", attrgetter("batches")),
+        whole("records", attrgetter("records")),
+        whole("first offset", attrgetter("first_offset")),
+        whole("last offset", attrgetter("last_offset")),
+        moment("from (UTC)", attrgetter("min_timestamp")),
+        moment("to (UTC)", attrgetter("max_timestamp")),
+        whole("producers", attrgetter("producers")),
     )
     return sheet("Partitions", headings, rows)
 
 
-def segments(rows: Sequence[Object], fates: Mapping[str, Object]) -> Sheet | None:
+def segments(rows: Sequence[PageRow], fates: Mapping[str, PageRow]) -> Sheet | None:
     """The logs of a topic. fates: what retention does with each, by file."""
 
-    def goes(row: Object) -> PageCell:
-        fate = fates.get(str(row["file"]))
-        if fate is None or not (fate["deletable"] or fate["deletable_at"] is not None):
+    def goes(row: PageRow) -> PageCell:
+        fate = fates.get(row.file)
+        if fate is None or not (fate.deletable or fate.deletable_at is not None):
             return PageCell(NONE)
-        at = fate["deletable_at"]
-        return PageCell("now" if fate["deletable"] else until_words(at), at)
+        at = fate.deletable_at
+        return PageCell("now" if fate.deletable else until_words(at), at)
 
     headings = (
         file_of(rows, "log"),
-        size("size", member("bytes")),
-        whole("batches", member("batches")),
-        whole("records", member("records")),
-        whole("last offset", member("last_offset")),
-        whole("index entries", member("index_entries")),
-        moment("from (UTC)", member("min_timestamp")),
-        moment("to (UTC)", member("max_timestamp")),
+        size("size", attrgetter("bytes")),
+        whole("batches", attrgetter("batches")),
+        whole("records", attrgetter("records")),
+        whole("last offset", attrgetter("last_offset")),
+        whole("index entries", attrgetter("index_entries")),
+        moment("from (UTC)", attrgetter("min_timestamp")),
+        moment("to (UTC)", attrgetter("max_timestamp")),
         Heading("deletable from (UTC)", goes),
-        text("why", lambda row: fates.get(str(row["file"]), {}).get("why")),
+        text("why", lambda row: fates.get(row.file, PageRow()).get("why")),
     )
-    ordered = sorted(rows, key=lambda row: (row["partition"] or 0, row["base_offset"] or 0))
+    ordered = sorted(rows, key=lambda row: (row.partition or 0, row.base_offset or 0))
     return sheet("Logs", headings, ordered)
 
 
-def not_committed(rows: Sequence[Object]) -> Sheet | None:
+def not_committed(rows: Sequence[PageRow]) -> Sheet | None:
     """Open and aborted transactions."""
     headings = (
-        text("outcome", member("outcome")),
+        text("outcome", attrgetter("outcome")),
         file_of(rows, "partition"),
-        whole("producer", member("producer_id")),
-        text("transactional id", member("transactional_id")),
-        whole("first offset", member("first_offset")),
-        whole("last offset", member("last_offset")),
-        whole("records", member("records")),
-        moment("started (UTC)", member("start_timestamp")),
-        text("hanging", lambda row: {True: "yes", False: "no"}.get(row["hanging"])),
+        whole("producer", attrgetter("producer_id")),
+        text("transactional id", attrgetter("transactional_id")),
+        whole("first offset", attrgetter("first_offset")),
+        whole("last offset", attrgetter("last_offset")),
+        whole("records", attrgetter("records")),
+        moment("started (UTC)", attrgetter("start_timestamp")),
+        text("hanging", lambda row: {True: "yes", False: "no"}.get(row.hanging)),
     )
-    shown = [row for row in rows if row["outcome"] != "committed"]
+    shown = [row for row in rows if row.outcome != "committed"]
     return sheet("Open and aborted transactions", headings, shown)
 
 
@@ -465,24 +465,24 @@ class FindingGroup:
     code: str
     severity: str
     count: int
-    rows: list[Object]
+    rows: list[PageRow]
     consequences: list[tuple[str, str]]
 
 
 def finding_groups(data: PageData) -> Iterator[FindingGroup]:
     """The findings by kind, the worst first."""
-    groups: dict[str, list[Object]] = defaultdict(list)
+    groups: dict[str, list[PageRow]] = defaultdict(list)
     for row in data.of("finding"):
-        groups[str(row["code"])].append(row)
+        groups[row.code].append(row)
     more: Counter[str] = Counter()
     for row in data.of("findings_left_out"):
-        more[str(row["code"])] += row["count"]
+        more[row.code] += row.count
     # Findings at a place in a file come before findings about missing files.
     ranked = sorted(
         groups.items(),
         key=lambda item: (
-            SEVERITIES.index(item[1][0]["severity"]),
-            item[1][0]["position"] is None,
+            SEVERITIES.index(item[1][0].severity),
+            item[1][0].position is None,
             -len(item[1]),
         ),
     )
@@ -493,8 +493,8 @@ def finding_groups(data: PageData) -> Iterator[FindingGroup]:
             ("what to do", "advice"),
         )
         told = [
-            (label, str(rows[0][name]))
+            (label, str(said))
             for label, name in labels
-            if len({row[name] for row in rows}) == 1 and rows[0][name]
+            if len({row[name] for row in rows}) == 1 and (said := rows[0][name])
         ]
-        yield FindingGroup(code, str(rows[0]["severity"]), len(rows) + more[code], rows, told)
+        yield FindingGroup(code, str(rows[0].severity), len(rows) + more[code], rows, told)

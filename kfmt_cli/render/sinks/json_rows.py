@@ -45,7 +45,6 @@ class JsonRows(RowWriter):
         if inner is None:
             template, _ = self._templates(outer.type, None, (), (tuple(outer.table.names),))
             return write_rows(template, outer.data, outer.table, outer.children, first, last)
-        assert rows.ends is not None
         names = tuple(outer.table.names), tuple(inner.table.names)
         known = constants(inner.table, self._often)
         above, below = self._templates(outer.type, inner.type, known, names)

@@ -10,10 +10,12 @@ from kfmt_cli.core.native.table import Table as Columns
 from kfmt_cli.render.sinks.sink import Head, Look, Out, RowWriter
 from kfmt_cli.render.style import count, hidden_words
 from kfmt_cli.render.tables import batch_table, generic, record_table
+from kfmt_cli.render.tables.batch_table import ShownBatches
 from kfmt_cli.render.tables.bits import batch_bits
 from kfmt_cli.render.tables.columns import ShownColumn, fit, heading, write_line
 from kfmt_cli.render.template import Literals, TemplateBuilder
 from kfmt_cli.render.write import write_nested, write_rows
+from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.rows.section import HEADER_NAMES, NO_CHILDREN, Rows, Section
 
 
@@ -83,7 +85,9 @@ class BatchRows(TableRows):
         self.n_outer += last - first
         if self.look.bits:
             for i in range(first, last):
-                yield memoryview(batch_bits(rows.outer.table, i, self.theme).encode())
+                yield memoryview(
+                    batch_bits(rows.outer.table.typed(BatchTable), i, self.theme).encode()
+                )
             return
         batches = batch_table.prepared(rows.outer.table)
         if rows.inner is not None:
@@ -91,7 +95,7 @@ class BatchRows(TableRows):
         else:
             yield from self._batches(batches, first, last)
 
-    def _batches(self, batches: Columns, first: int, last: int) -> Iterator[memoryview]:
+    def _batches(self, batches: ShownBatches, first: int, last: int) -> Iterator[memoryview]:
         fresh = not self.columns
         if fresh or self.screen is None:
             ahead = self._ahead(batches) if fresh else batches
@@ -106,7 +110,7 @@ class BatchRows(TableRows):
         write_line(builder, self.columns, self.theme, cut=self.screen is not None)
         yield from write_rows(builder.build(), b"", batches, NO_CHILDREN, first, last)
 
-    def _wanted(self, batches: Columns) -> list[ShownColumn]:
+    def _wanted(self, batches: ShownBatches) -> list[ShownColumn]:
         columns: list[ShownColumn] = [*batch_table.DEFAULT]
         if self.look.columns:
             every = {
@@ -116,24 +120,24 @@ class BatchRows(TableRows):
             columns = [every[name] for name in self.look.columns]
         elif self.look.wide:
             columns = [*batch_table.DEFAULT[:-1], *batch_table.MORE, batch_table.DEFAULT[-1]]
-        if self.screen is None or batches["control"].any():
+        if self.screen is None or batches.control.any():
             marked = batch_table.CRC_AND_MARKER
             columns = [marked if column.name == marked.name else column for column in columns]
         return columns
 
-    def _ahead(self, batches: Columns) -> Columns:
+    def _ahead(self, batches: ShownBatches) -> ShownBatches:
         """The rows plus an estimate of the file's last row, so that columns stay aligned."""
-        last = Columns(batches.names, batches.data[:, -1:].copy())
-        position = int(last["position"][0])
+        last = ShownBatches(batches.names, batches.data[:, -1:].copy())
+        position = int(last.position[0])
         if self.head.size is not None and position > 0:
-            grown = int(last["last_offset"][0]) * max(self.head.size / position, 1)
+            grown = int(last.last_offset[0]) * max(self.head.size / position, 1)
             if grown < 1 << 62:
-                last["position"] = self.head.size
-                last["base_offset"] = last["last_offset"] = int(grown)
-        return Columns(batches.names, np.concatenate([batches.data, last.data], axis=1))
+                last.position = self.head.size
+                last.base_offset = last.last_offset = int(grown)
+        return ShownBatches(batches.names, np.concatenate([batches.data, last.data], axis=1))
 
     def _records(
-        self, rows: Rows, batches: Columns, inner: Section, first: int, last: int
+        self, rows: Rows, batches: ShownBatches, inner: Section, first: int, last: int
     ) -> Iterator[memoryview]:
         start, end = rows.bounds(first, last)
         self.n_inner += end - start
@@ -146,7 +150,6 @@ class BatchRows(TableRows):
         outer = record_table.outer_template(batches.names, self.theme, literals, screen)
         builder = TemplateBuilder(inner.table.names, HEADER_NAMES, literals)
         write_line(builder, self.columns, self.theme, cut=screen is not None)
-        assert rows.ends is not None
         yield from write_nested(
             (outer, batches),
             (builder.build(), inner.table),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfmt_cli.core.native.table import Table
+from kfmt_cli.core.native.table import Table, TableColumn, columns_of
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.render.style import Theme
 from kfmt_cli.render.tables.columns import ShownColumn, digits
 from kfmt_cli.render.template import TemplateBuilder
 from kfmt_cli.rows.batch import BATCH
+from kfmt_cli.rows.log_tables import BatchTable
 
 TIME_WIDTH = 23
 CRC_WIDTH = 10
@@ -21,29 +22,39 @@ FLAGS = (
     ("delete_horizon", "H", "delete horizon"),
 )
 CODECS = BATCH["compression"].words
-# Columns that only this table needs.
-ADDED = ("single", "single_sequence", "has_producer", "has_time")
 LEGEND = "flags: " + "  ".join(f"{letter} {meaning}" for _, letter, meaning in FLAGS)
 
 
-def prepared(shown: Table) -> Table:
+class ShownBatches(BatchTable):
+    """Batches with the columns that only this table needs."""
+
+    __slots__ = ()
+
+    single = TableColumn()
+    single_sequence = TableColumn()
+    has_producer = TableColumn()
+    has_time = TableColumn()
+
+
+def prepared(shown: Table) -> ShownBatches:
     """The batches with the additional columns of this table."""
-    batches = shown.adding(ADDED)
-    base, last = batches["base_offset"], batches["last_offset"]
-    batches["single"] = np.where(batches["has_base_offset"] == 1, base == last, 2)
-    batches["single_sequence"] = np.where(
-        batches["base_sequence"] == -1, 2, batches["base_sequence"] == batches["last_sequence"]
+    added = shown.adding([name for name in columns_of(ShownBatches) if name not in shown.names])
+    batches = ShownBatches(added.names, added.data)
+    base, last = batches.base_offset, batches.last_offset
+    batches.single = np.where(batches.has_base_offset == 1, base == last, 2)
+    batches.single_sequence = np.where(
+        batches.base_sequence == -1, 2, batches.base_sequence == batches.last_sequence
     )
-    batches["single_sequence"] = np.where(batches["is_v2"] == 1, batches["single_sequence"], 2)
-    batches["has_producer"] = (batches["producer_id"] != -1) & (batches["is_v2"] == 1)
-    batches["has_time"] = (batches["has_timestamp"] == 1) & (batches["max_timestamp"] != -1)
+    batches.single_sequence = np.where(batches.is_v2 == 1, batches.single_sequence, 2)
+    batches.has_producer = (batches.producer_id != -1) & (batches.is_v2 == 1)
+    batches.has_time = (batches.has_timestamp == 1) & (batches.max_timestamp != -1)
     return batches
 
 
-def _offsets_width(batches: Table) -> int:
+def _offsets_width(batches: ShownBatches) -> int:
     """Width of the first and last offset with a dash between them."""
-    last = digits(batches["last_offset"])
-    return last if (batches["single"] == 1).all() else digits(batches["base_offset"]) + 1 + last
+    last = digits(batches.last_offset)
+    return last if (batches.single == 1).all() else digits(batches.base_offset) + 1 + last
 
 
 def _offsets(builder: TemplateBuilder, theme: Theme) -> None:
@@ -103,9 +114,9 @@ def _producer(builder: TemplateBuilder, theme: Theme) -> None:
         builder.literal("–")
 
 
-def _producer_width(batches: Table) -> int:
-    some = batches["has_producer"] == 1
-    ids, epochs = batches["producer_id"][some], batches["producer_epoch"][some]
+def _producer_width(batches: ShownBatches) -> int:
+    some = batches.has_producer == 1
+    ids, epochs = batches.producer_id[some], batches.producer_epoch[some]
     return digits(ids) + len(" · epoch ") + digits(epochs) if some.any() else 1
 
 
@@ -120,9 +131,9 @@ def _sequence(builder: TemplateBuilder, theme: Theme) -> None:
         builder.number("last_sequence")
 
 
-def _sequence_width(batches: Table) -> int:
-    some = batches["single_sequence"] != 2
-    base, last = batches["base_sequence"][some], batches["last_sequence"][some]
+def _sequence_width(batches: ShownBatches) -> int:
+    some = batches.single_sequence != 2
+    base, last = batches.base_sequence[some], batches.last_sequence[some]
     return digits(base) + 1 + digits(last) if some.any() else 1
 
 
@@ -154,11 +165,9 @@ def _crc_and_marker(builder: TemplateBuilder, theme: Theme) -> None:
             builder.literal(theme.flag + name + theme.reset, len(name))
 
 
-def _marker_width(batches: Table) -> int:
+def _marker_width(batches: ShownBatches) -> int:
     names = [
-        CONTROL_TYPES[batch]
-        for batch in set(batches["control_type"].tolist())
-        if batch in KNOWN_TYPES
+        CONTROL_TYPES[batch] for batch in set(batches.control_type.tolist()) if batch in KNOWN_TYPES
     ]
     return CRC_WIDTH + max((2 + len(name) for name in names), default=0)
 
@@ -216,7 +225,7 @@ def _timestamp(name: str, heading: str, given: str) -> ShownColumn:
 POSITION = ShownColumn(
     "position",
     "position",
-    lambda batches: digits(batches["position"], apart=True),
+    lambda batches: digits(batches.position, apart=True),
     lambda builder, _: builder.grouped("position"),
     keep=1,
     right=True,
@@ -229,12 +238,12 @@ DEFAULT = (
     ),
     POSITION,
     ShownColumn(
-        "size", "size", lambda b: digits(b["size"], True), _grouped("size").write, 5, right=True
+        "size", "size", lambda b: digits(b.size, True), _grouped("size").write, 5, right=True
     ),
     ShownColumn(
         "records",
         "records",
-        lambda b: digits(b["records_count"], True),
+        lambda b: digits(b.records_count, True),
         _count,
         3,
         right=True,
@@ -243,7 +252,7 @@ DEFAULT = (
     ShownColumn("codec", "codec", lambda _: max(map(len, CODECS[:5])), _codec, 4),
     ShownColumn("flags", "flags", lambda _: len(FLAGS), _flags, 6),
     ShownColumn(
-        "epoch", "epoch", lambda b: digits(b["partition_leader_epoch"]), _epoch, 10, right=True
+        "epoch", "epoch", lambda b: digits(b.partition_leader_epoch), _epoch, 10, right=True
     ),
     ShownColumn("producer", "producer", _producer_width, _producer, 8, cut=True),
     ShownColumn("sequence", "sequence", _sequence_width, _sequence, 9, right=True, cut=True),

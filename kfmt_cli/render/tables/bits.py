@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kfmt_cli.core.layout.field import Bits, Flags
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.batch import ATTRIBUTES
 from kfmt_cli.formats.legacy import ATTRIBUTES_V0, ATTRIBUTES_V1
 from kfmt_cli.render.style import Theme
+from kfmt_cli.rows.log_tables import BatchTable
 
 CELL = 3  # columns per bit
 
@@ -14,18 +14,18 @@ CELL = 3  # columns per bit
 BY_MAGIC = ((ATTRIBUTES_V0, 8), (ATTRIBUTES_V1, 8), (ATTRIBUTES, 16))
 
 
-def batch_bits(batches: Table, i: int, theme: Theme) -> str:
+def batch_bits(batches: BatchTable, i: int, theme: Theme) -> str:
     """The attribute bits of batch i, under a line that identifies it."""
-    magic, raw = int(batches["magic"][i]), int(batches["attributes"][i])
+    magic, raw = int(batches.magic[i]), int(batches.attributes[i])
     flags, width = BY_MAGIC[magic]
-    base, last = batches["base_offset"][i], batches["last_offset"][i]
+    base, last = batches.base_offset[i], batches.last_offset[i]
     offsets = f"{base}–{last}"
-    if not batches["has_base_offset"][i]:
+    if not batches.has_base_offset[i]:
         offsets = f"…{last}"
     elif base == last:
         offsets = f"{base}"
     title = (
-        f" batch at {batches['position'][i]}, offsets {offsets}, magic {magic}    "
+        f" batch at {batches.position[i]}, offsets {offsets}, magic {magic}    "
         f"attributes 0x{raw & (1 << width) - 1:0{width // 4}x}"
     )
     return "\n".join([title, *draw(flags, raw, width, theme), "", ""])

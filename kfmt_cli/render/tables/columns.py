@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.render.style import GAP, Theme
 from kfmt_cli.render.template import TemplateBuilder
 
@@ -18,8 +18,8 @@ class ShownColumn:
 
     name: str
     heading: str
-    width: Callable[[Table], int]
-    """Width in columns that the rows of a Table need."""
+    width: Callable[[Any], int]
+    """Width in columns that the rows of its kind of Table need."""
     write: Callable[[TemplateBuilder, Theme], None]
     """Puts one row's cell into a template."""
     keep: int

@@ -12,6 +12,7 @@ from kfmt_cli.render.tables import batch_table
 from kfmt_cli.render.tables.batch_table import CODECS, TIME_WIDTH
 from kfmt_cli.render.tables.columns import ShownColumn, digits
 from kfmt_cli.render.template import Literals, Template, TemplateBuilder
+from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.rows.record import DECODED
 from kfmt_cli.rows.section import Section
 
@@ -69,11 +70,11 @@ def _describe_batch(builder: TemplateBuilder) -> None:
 
 def columns_of(section: Section, mode: str, screen: int | None) -> list[tuple[ShownColumn, int]]:
     """The columns for these rows and all later ones: text columns share the remaining width."""
-    rows, headers = section.table, section.children
-    offset = max(digits(rows["offset"]), len("offset"))
+    rows, headers = section.table.typed(RecordTable), section.children
+    offset = max(digits(rows.offset), len("offset"))
     with_time = screen is None or screen >= 60
-    longest_key = int(rows["key_size"].max()) if len(rows) else 0
-    with_headers = headers.shape[1] > 0 and bool(rows["headers"].any())
+    longest_key = int(rows.key_size.max()) if len(rows) else 0
+    with_headers = headers.shape[1] > 0 and bool(rows.headers.any())
     if screen is None:
         key, value, header_width, left = min(longest_key, 40), 0, 0, 0
         key = max(key + QUOTES, len("null"))
@@ -109,7 +110,7 @@ def _offset_column() -> ShownColumn:
     return ShownColumn(
         "offset",
         "offset",
-        lambda rows: digits(rows["offset"]),
+        lambda rows: digits(rows.offset),
         lambda builder, _: builder.number("offset"),
         keep=0,
         right=True,

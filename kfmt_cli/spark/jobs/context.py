@@ -18,7 +18,7 @@ from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.table_types import TABLES
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.job import Job, Result
+from kfmt_cli.spark.job import Job, Stored
 from kfmt_cli.spark.lease import Lease
 from kfmt_cli.spark.ledger import Ledger
 
@@ -115,11 +115,11 @@ class JobFindings:
     unread: list[str] = field(default_factory=list)
     """The files that could not be opened or not read to the end, with reasons."""
 
-    def take(self, result: Result) -> None:
+    def take(self, result: Stored) -> None:
         """Add the findings of a piece."""
-        rows = result["findings"]
+        rows = result.findings
         self.kept += len(rows)
-        self.codes.update(result["codes"])
+        self.codes.update(result.codes)
         if self.table is not None:
             self.table.add(rows)
         codes = {code.name for code in UNREAD}

@@ -123,11 +123,11 @@ def forecast(context: Context) -> Iterator[str]:
     target, _ = _planned(context)
     found = [result for _, _, result, _ in target.removed() if target.is_gone(result)]
     if found:
-        n_rows = sum(sum(result["rows"].values()) for result in found)
+        n_rows = sum(sum(result.rows.values()) for result in found)
         inputs = count(len(found), "input that is gone", "inputs that are gone")
         yield f"would remove {count(n_rows, 'row')} of {inputs}:"
         for result in found[:MOST_TOLD]:
-            yield f"  {result['input']['path']}: {grouped(sum(result['rows'].values()))}"
+            yield f"  {result.input.path}: {grouped(sum(result.rows.values()))}"
         if len(found) > MOST_TOLD:
             yield f"  and {grouped(len(found) - MOST_TOLD)} more"
 
@@ -145,7 +145,7 @@ def run_job(context: Context) -> JobSummary:
         for piece, result in results:
             summary.numbers["segments"] += piece.start == 0
             summary.numbers["bytes"] += piece.end - piece.start
-            for name, n in result["rows"].items():
+            for name, n in result.rows.items():
                 summary.numbers[name] += n
             findings.take(result)
             live.take(piece, result)

@@ -176,10 +176,10 @@ def run_job(context: Context) -> JobSummary:
     for piece, result in run(context.spark, context.request, ledger, context.advance):
         topic, partition = piece.place
         topic = topic and printable(topic)
-        whole = Counted(*result["whole"])
+        whole = Counted(*result.whole)
         if whole.batches:
             partitions[topic, partition].add(whole)
-        for producer, *found in result["producers"]:
+        for producer, *found in result.producers:
             producers[topic, producer].add(Counted(*found))
         findings.take(result)
     topics = _topics(partitions)

@@ -72,8 +72,8 @@ def _summed_up(results: Finished, found: JobFindings) -> Iterator[FileSummary]:
         summary: FileSummary | None = None
         for piece, result in parts:
             summary = summary or FileSummary(piece)
-            summary.add({**result["summary"], **NO_FINDINGS})
-            summary.count(result["codes"])
+            summary.add({**result.summary, **NO_FINDINGS})
+            summary.count(result.codes)
             found.take(result)
         assert summary is not None
         yield summary

@@ -11,11 +11,10 @@ import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.formats.batch import MAX_SEQUENCE
+from kfmt_cli.formats.batch import CONTROL, DELETE_HORIZON, MAX_SEQUENCE, TIMESTAMP_TYPE
 from kfmt_cli.log.block import NO_TIMESTAMP
 from kfmt_cli.log.records import Records
 from kfmt_cli.rows.log_tables import RecordTable
-from kfmt_cli.writing.batches import BIT
 from kfmt_cli.writing.build.drafts import MAX_DELTA, MAX_OFFSET, Begun, cut
 from kfmt_cli.writing.build.jsonl import Batch, Record, wrong
 from kfmt_cli.writing.build.line_attributes import attributes_of
@@ -23,7 +22,7 @@ from kfmt_cli.writing.build.loose import Plan
 from kfmt_cli.writing.build.open_partition import OpenPartition, check_base_offset, check_offsets
 from kfmt_cli.writing.build.options import Options
 from kfmt_cli.writing.build.parse import field_of, integers, records_of
-from kfmt_cli.writing.draft_tables import PLAN_COLUMNS, PlanTable
+from kfmt_cli.writing.draft_tables import PlanTable
 
 
 def plan_batches(
@@ -76,7 +75,7 @@ def plan_more(
     times = integers(chosen, "timestamp", lambda _: _time_of(line))
     records = records_of(chosen, offsets, times, 0)
     rows, n = records.rows, len(chosen)
-    control = bool(draft.attributes[0] & BIT["control"])
+    control = bool(draft.attributes[0] & CONTROL.mask)
     firsts: IntArray = np.zeros(0, np.int64)
     if options.given_bounds is None:
         _check_far(rows, draft.base_offset)
@@ -152,7 +151,7 @@ def _headers(
     lines: Sequence[Batch], bases: IntArray, records: Records, counts: IntArray, options: Options
 ) -> PlanTable:
     """The headers from the lines; missing fields follow from the records."""
-    drafts = PlanTable.empty(PLAN_COLUMNS, len(lines))
+    drafts = PlanTable.zeros(len(lines))
     rows = records.rows
     filled = np.flatnonzero(counts)
     firsts = (records.ends - counts)[filled]
@@ -164,7 +163,7 @@ def _headers(
         early = np.flatnonzero(rows.offset[firsts] < bases[filled])
         if len(early):
             row = int(firsts[early[0]])
-            words = f"offset {rows['offset'][row]} is before its batch's base_offset"
+            words = f"offset {rows.offset[row]} is before its batch's base_offset"
             raise wrong(int(rows["line"][row]), f"{words} {bases[filled[early[0]]]}")
     drafts.number = np.array([line.number for line in lines], np.int64)
     drafts.magic = integers(lines, "magic", 2)
@@ -172,7 +171,7 @@ def _headers(
         drafts.magic = options.magic
     odd = np.flatnonzero((drafts.magic < 0) | (drafts.magic > 2))
     if len(odd):
-        raise wrong(lines[int(odd[0])], f"magic {drafts['magic'][odd[0]]} is not 0, 1 or 2")
+        raise wrong(lines[int(odd[0])], f"magic {drafts.magic[odd[0]]} is not 0, 1 or 2")
     drafts.base_offset = bases
     # Compaction keeps the range of offsets; more records extend it. A batch split to new bounds
     # ends with its last record.
@@ -210,7 +209,7 @@ def _count_producer(
 ) -> None:
     """Number the records of the requested producer."""
     if options.producer_id is not None and len(drafts):
-        control = drafts.attributes & BIT["control"] != 0
+        control = drafts.attributes & CONTROL.mask != 0
         drafts.base_sequence = partition.count_each(drafts.producer_id, control, counts)
 
 
@@ -218,7 +217,7 @@ def _check_far(rows: RecordTable, bases: IntArray) -> None:
     far = np.flatnonzero(rows.offset - bases > MAX_DELTA)
     if len(far):
         i = int(far[0])
-        words = f"offset {rows['offset'][i]} is more than {MAX_DELTA} above its batch's base_offset"
+        words = f"offset {rows.offset[i]} is more than {MAX_DELTA} above its batch's base_offset"
         raise wrong(int(rows["line"][i]), words)
 
 
@@ -232,7 +231,7 @@ def _within_bounds(
     assert options.given_bounds is not None
     rows = records.rows
     counts = records.counts
-    control = drafts.attributes & BIT["control"] != 0
+    control = drafts.attributes & CONTROL.mask != 0
     parted = np.diff(owner, prepend=-1) != 0
     cuts = cut(rows, parted, ~control[owner], options.given_bounds)
     empty = np.flatnonzero(counts == 0)
@@ -244,8 +243,8 @@ def _within_bounds(
     is_first = np.diff(batch, prepend=-1) != 0
     parts = drafts.select(batch)
     # A line's values for all its records need not apply to a part of them.
-    parts["declared"] = np.where((parts["declared"] > 0) & (counts[batch] == 0), 1, -1)
-    parts["max_given"] &= (parts["attributes"] & BIT["timestamp_type"] != 0).astype(np.int64)
+    parts.declared = np.where((parts.declared > 0) & (counts[batch] == 0), 1, -1)
+    parts.max_given &= (parts.attributes & TIMESTAMP_TYPE.mask != 0).astype(np.int64)
     return _parts(parts, records, is_first), records
 
 
@@ -261,19 +260,18 @@ def _parts(parts: PlanTable, records: Records, is_first: BoolArray) -> PlanTable
         return parts
     firsts = (records.ends - counts)[filled]
     later = ~is_first[filled]
-    bases = parts["base_offset"].copy()
+    bases = parts.base_offset.copy()
     bases[filled] = np.where(later, rows.offset[firsts], bases[filled])
-    sequences = parts["base_sequence"] + (bases - parts["base_offset"])
-    known = parts["base_sequence"] >= 0
-    parts["base_sequence"] = np.where(known, sequences & MAX_SEQUENCE, parts["base_sequence"])
-    parts["base_offset"] = bases
-    data, names = parts.data, parts.names
-    data[names["last_offset_delta"], filled] = rows.offset[records.ends[filled] - 1] - bases[filled]
-    of_records = later & (parts["attributes"][filled] & BIT["delete_horizon"] == 0)
-    times = parts["base_timestamp"][filled]
-    data[names["base_timestamp"], filled] = np.where(of_records, rows.timestamp[firsts], times)
+    sequences = parts.base_sequence + (bases - parts.base_offset)
+    known = parts.base_sequence >= 0
+    parts.base_sequence = np.where(known, sequences & MAX_SEQUENCE, parts.base_sequence)
+    parts.base_offset = bases
+    parts.last_offset_delta[filled] = rows.offset[records.ends[filled] - 1] - bases[filled]
+    of_records = later & (parts.attributes[filled] & DELETE_HORIZON.mask == 0)
+    times = parts.base_timestamp[filled]
+    parts.base_timestamp[filled] = np.where(of_records, rows.timestamp[firsts], times)
     largest = np.maximum.reduceat(rows.timestamp, firsts)
-    stays = parts["max_given"][filled] == 1
-    of_line = parts["max_timestamp"][filled]
-    data[names["max_timestamp"], filled] = np.where(stays, of_line, largest)
+    stays = parts.max_given[filled] == 1
+    of_line = parts.max_timestamp[filled]
+    parts.max_timestamp[filled] = np.where(stays, of_line, largest)
     return parts

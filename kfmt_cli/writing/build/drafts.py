@@ -12,17 +12,15 @@ import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.formats.batch import ATTRIBUTES
+from kfmt_cli.formats.batch import COMPRESSION, TIMESTAMP_TYPE
 from kfmt_cli.log.block import NO_TIMESTAMP
 from kfmt_cli.rows.log_tables import RecordTable
-from kfmt_cli.writing.batches import CODEC_BITS
-from kfmt_cli.writing.draft_tables import DRAFT_COLUMNS, DraftTable
+from kfmt_cli.writing.draft_tables import DraftTable
 
 RECORD_OVERHEAD = 21  # most bytes of a record, not counting its key and value
 MAX_DELTA = (1 << 31) - 1
 MAX_OFFSET = (1 << 63) - 1
 APPEND_TIME = 1  # in a column of timestamp types
-TYPE_BIT = ATTRIBUTES["timestamp_type"].at
 NONE = ("partition_leader_epoch", "producer_id", "producer_epoch", "base_sequence")
 
 
@@ -118,7 +116,7 @@ def record_sizes(rows: RecordTable) -> IntArray:
 
 def draft(rows: RecordTable, firsts: IntArray, codecs: IntArray | int) -> DraftTable:
     """The headers of batches that begin at these rows, without a producer."""
-    drafts = DraftTable.empty(DRAFT_COLUMNS, len(firsts))
+    drafts = DraftTable.zeros(len(firsts))
     if not len(firsts):
         return drafts
     lasts = np.append(firsts[1:], len(rows)) - 1
@@ -128,7 +126,8 @@ def draft(rows: RecordTable, firsts: IntArray, codecs: IntArray | int) -> DraftT
     drafts.last_offset_delta = offset[lasts] - offset[firsts]
     drafts.base_timestamp = times[firsts]
     drafts.max_timestamp = np.maximum.reduceat(times, firsts)
-    drafts.attributes = (codecs << CODEC_BITS.at) | (rows.timestamp_type[firsts] << TYPE_BIT)
+    types = rows.timestamp_type[firsts] << TIMESTAMP_TYPE.at
+    drafts.attributes = (codecs << COMPRESSION.at) | types
     for name in NONE:
         drafts[name] = -1
     return drafts

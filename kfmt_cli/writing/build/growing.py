@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.formats.batch import CODECS, CONTROL, TRANSACTIONAL
 from kfmt_cli.log.block import HEADER_SIZE
 from kfmt_cli.log.records import Records
-from kfmt_cli.writing.batches import BIT, CODEC_MASK, Written, encode_records, seal, write_batches
+from kfmt_cli.writing.batches import CODEC_MASK, Written, encode_records, seal, write_batches
 from kfmt_cli.writing.build.drafts import record_sizes
 from kfmt_cli.writing.build.jsonl import wrong
 from kfmt_cli.writing.draft_tables import PlanTable
@@ -24,7 +24,7 @@ from kfmt_cli.writing.messages import encode_messages, seal_wrapper, write_messa
 # number: the line that began the batch. max_given: whether the line gives the max timestamp.
 # declared: the line's record count, -1 without one.
 MAX_BATCH = (1 << 31) - 1
-NOT_IN_MESSAGES = BIT["transactional"] | BIT["control"]
+NOT_IN_MESSAGES = TRANSACTIONAL.mask | CONTROL.mask
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Open:
     """The last batch, still open."""
 
     draft: PlanTable
-    """`PLAN_COLUMNS`, one row."""
+    """One row."""
     body: bytearray
     size: int = 0
     """Bytes as `drafts.cut` counts them."""
@@ -59,7 +59,7 @@ class Growing:
         self.other_counts = 0
 
     def add(self, drafts: PlanTable, records: Records) -> None:
-        """Add batches; the last one stays open. drafts: `PLAN_COLUMNS`; raises LineError."""
+        """Add batches; the last one stays open. Raises LineError."""
         self.close()
         _check_magic(drafts, records)
         last = len(drafts) - 1

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.formats.batch import CONTROL, TRANSACTIONAL
 from kfmt_cli.log.records import Records
-from kfmt_cli.writing.batches import BIT
 from kfmt_cli.writing.build.drafts import APPEND_TIME, Begun, cut, draft
 from kfmt_cli.writing.build.jsonl import Record, wrong
 from kfmt_cli.writing.build.open_partition import OpenPartition, check_offsets
 from kfmt_cli.writing.build.options import Options
 from kfmt_cli.writing.build.parse import integers, records_of
-from kfmt_cli.writing.draft_tables import PLAN_COLUMNS, PlanTable
+from kfmt_cli.writing.draft_tables import PlanTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +74,14 @@ def plan_loose(
         partition.count(int(producers[0]), n)
     records.rows = rows.select(slice(n, None)) if n else rows
     records.ends = np.append(firsts[1:], len(rows))[: len(firsts)] - n
-    drafts = PlanTable.empty(PLAN_COLUMNS, len(firsts))
+    drafts = PlanTable.zeros(len(firsts))
     made = draft(records.rows, firsts - n, np.where(control[firsts] == 1, 0, options.codec or 0))
     drafts.data[: len(made.data)] = made.data
     drafts.magic = 2 if options.magic is None else options.magic
     drafts.producer_id = producers[firsts]
     drafts.producer_epoch = epochs[firsts]
     marked = control[firsts] | (transactional[firsts] & (producers[firsts] >= 0))
-    drafts.attributes |= marked * BIT["transactional"] | control[firsts] * BIT["control"]
+    drafts.attributes |= marked * TRANSACTIONAL.mask | control[firsts] * CONTROL.mask
     counts = records.counts
     drafts.base_sequence = partition.count_each(producers[firsts], control[firsts] == 1, counts)
     drafts.number = rows["line"][firsts]

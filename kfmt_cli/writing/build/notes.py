@@ -9,8 +9,8 @@ import msgspec
 
 from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.notes import checksum
-from kfmt_cli.formats.batch import CODECS
-from kfmt_cli.formats.legacy import ATTRIBUTES_V0, NOTES_V0
+from kfmt_cli.formats.batch import CODECS, COMPRESSION
+from kfmt_cli.formats.legacy import NOTES_V0
 from kfmt_cli.writing.build.jsonl import whole_lines, wrong
 from kfmt_cli.writing.build.parse import octets
 
@@ -54,7 +54,7 @@ def write_notes(path: str) -> Iterator[bytes]:
 def _message(line: bytes, number: int) -> bytes:
     try:
         note = _decode.decode(line)
-        codec = ATTRIBUTES_V0["compression"].of(note.attributes)
+        codec = COMPRESSION.of(note.attributes)
         if note.compression not in (None, CODECS[codec] if codec < len(CODECS) else codec):
             raise ValueError(
                 f"compression {note.compression!r} contradicts attributes {note.attributes}; "

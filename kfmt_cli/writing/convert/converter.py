@@ -26,7 +26,7 @@ from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import Block, batch_finding, is_legacy, max_timestamps, runs, split
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.records import Records, expansion, fill
-from kfmt_cli.rows.log_tables import RECORD_COLUMNS, RecordTable
+from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.writing.batches import Written, write_batches
 from kfmt_cli.writing.build.drafts import BatchBounds, cut, draft, must_part
 from kfmt_cli.writing.convert.compare import common_form
@@ -142,7 +142,7 @@ class Converter:
         batches = part.batches
         good = batches.crc_valid == 1
         if not len(batches):
-            no_rows = RecordTable.empty(RECORD_COLUMNS, 0)
+            no_rows = RecordTable.zeros(0)
             records = Records(b"", no_rows, NO_HEADERS, np.zeros(0, np.int64))
             return Intact(part, records, good, part.findings, None, None, bytearray())
         records = read_records(part, self.limit)

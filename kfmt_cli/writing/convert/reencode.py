@@ -13,11 +13,11 @@ import numpy as np
 
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.formats.batch import CODECS, TRANSACTIONAL
 from kfmt_cli.log.block import Block, is_legacy, part_of
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.records import Records, expansion, fill
-from kfmt_cli.writing.batches import BIT, CODEC_MASK, Written, write_batches
+from kfmt_cli.writing.batches import CODEC_MASK, Written, write_batches
 from kfmt_cli.writing.build.drafts import draft, normalize
 
 MARK = b"kfmt.salvaged"  # the header's key; its value is the finding's code
@@ -52,8 +52,8 @@ def reencoded(run: Block, i: int, limit: Limit, findings: list[Finding]) -> Reen
     findings: the run's findings. Control batches are never split: half a marker is meaningless.
     """
     part = part_of(run, i, i + 1)
-    header = {name: int(part.batches[name][0]) for name in _OF_HEADER}
-    if header["control"]:
+    header = part.batches.row(0)
+    if header.control:
         return None
     records = read_records(part, limit)
     if not is_legacy(part):
@@ -66,30 +66,24 @@ def reencoded(run: Block, i: int, limit: Limit, findings: list[Finding]) -> Reen
     if base < 0 or not len(rows):
         return None
     normalize(rows)
-    end = header["position"] + header["size"]
+    end = header.position + header.size
     named = [
         finding.code.name
         for finding in findings
-        if header["position"] <= (finding.position or 0) < end
+        if header.position <= (finding.position or 0) < end
     ]
     marked = _marked(Records(records.data, rows, records.headers, np.array([len(rows)])), named[0])
-    codec = header["compression"] if header["compression"] < len(CODECS) else 0
+    codec = header.compression if header.compression < len(CODECS) else 0
     drafts = draft(rows, np.array([0]), codec)
     producer = None
-    if header["is_v2"] and header["transactional"]:
-        producer = header["producer_id"], header["producer_epoch"]
-        drafts.attributes |= BIT["transactional"]
+    if header.is_v2 and header.transactional:
+        producer = header.producer_id, header.producer_epoch
+        drafts.attributes |= TRANSACTIONAL.mask
         drafts.producer_id, drafts.producer_epoch = producer
-        drafts.base_sequence = header["base_sequence"] + int(rows.offset[0]) - base
+        drafts.base_sequence = header.base_sequence + int(rows.offset[0]) - base
     assert (drafts.attributes & CODEC_MASK == codec).all()
     written = write_batches(drafts, marked)
-    return Reencoded(header["position"], written, len(rows), producer)
-
-
-_OF_HEADER = (
-    *("position", "size", "control", "compression", "is_v2", "transactional"),
-    *("producer_id", "producer_epoch", "base_sequence"),
-)
+    return Reencoded(header.position, written, len(rows), producer)
 
 
 def _marked(records: Records, why: str) -> Records:
