@@ -3,6 +3,7 @@
 KfmtError
 ├── UsageError       the command was called wrongly                          exit 2
 ├── InputError       an input could not be read at all                       exit 3
+│   └── ForeignError    it was read, but is not a file of its kind              exit 3
 ├── NotFoundError    a lookup found nothing                                  exit 1
 ├── OutputError      an output could not be written                          exit 3
 ├── KernelError      the compiled kernel is not whole                         exit 4
@@ -60,6 +61,10 @@ class InputError(KfmtError):
         super().__init__(words)
         self.file = file
         self.is_gone = is_gone
+
+
+class ForeignError(InputError):
+    """The contents of a file show that it is not of the kind that its name says."""
 
 
 class NotFoundError(KfmtError):

@@ -167,7 +167,8 @@ class PartitionHistory(HistoryCheck):
         told = Producers()
         try:
             contents = read_rows(file)
-        except InputError:
+        except InputError as error:
+            self.files.unread(error)
             return
         if contents.findings:
             return
