@@ -14,6 +14,7 @@ Damage inside a readable file is none of these: it becomes findings (`findings/f
 """
 
 import enum
+from collections.abc import Iterable
 
 
 class ExitCode(enum.IntEnum):
@@ -37,6 +38,11 @@ class UsageError(KfmtError):
     """The command was called wrongly."""
 
     exit_code = ExitCode.USAGE
+
+
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> UsageError:
+    """The error for a name that is not among those of its kind."""
+    return UsageError(f"no {kind} named {name!r}; choose from {', '.join(known)}")
 
 
 class SessionError(KfmtError):
