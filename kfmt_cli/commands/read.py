@@ -149,9 +149,12 @@ class LogRows:
         columns were chosen."""
         for file, rows in self._rows():
             section = _counted(rows)
+            members = {
+                "type": section.type.name,
+                **with_place({"file": file.name}, section.type.placed),
+            }
             for row in objects(section, "bytes"):
-                members = with_place({"file": file.name}, section.type.placed)
-                yield {"type": section.type.name, **members, **row}
+                yield {**members, **row}
 
     def _rows(self) -> Iterator[tuple[Input, Rows]]:
         self.findings.clear()
