@@ -4,8 +4,9 @@ python -m bench.scale             a million segments; --write puts the table in 
 python -m bench.scale --large     ten million, too
 python -m bench.scale --smoke     2,000, to see that it runs
 
-The listing is simulated: segments of 1 MiB, a hundred in each partition. The driver and the workers
-are processes of their own, which begin with kfmt loaded; nothing is read, and there is no Spark.
+The listing is simulated: segments of 1 MiB, a hundred in each partition; so are the results, of a
+job without findings. The driver and the workers are processes of their own, which begin with kfmt
+loaded; no segment is read, and there is no Spark.
 """
 
 from __future__ import annotations
@@ -23,21 +24,28 @@ from typing import Any
 
 from bench.make_files import MIB
 from bench.process import machine, put
+from kfmt_cli.arrow.checking import results_of
 from kfmt_cli.arrow.inputs import at_hand, files_of
+from kfmt_cli.arrow.output import put_json
+from kfmt_cli.arrow.table_file import table_file
 from kfmt_cli.core.stores import StoredFile
-from kfmt_cli.spark.job import Job
-from kfmt_cli.spark.jobs.verify import check
-from kfmt_cli.spark.ledger import Ledger
+from kfmt_cli.rows.segment_row import NOTHING
+from kfmt_cli.sharing.piece import name_of
+from kfmt_cli.sharing.pieces import Pieces
+from kfmt_cli.spark.job import Job, Result
+from kfmt_cli.spark.jobs.context import JobFindings, rows_table
+from kfmt_cli.spark.jobs.verify import check, summed_up
+from kfmt_cli.spark.ledger import Ledger, file_of
 from kfmt_cli.spark.request import request_of
-from kfmt_cli.spark.work import share_for_task, shares_of
+from kfmt_cli.spark.work import Finished, TaskShares, shares_of, torn_files
 
 CORES = 1000  # of the cluster
 IN_PARTITION = 100
 MODIFIED = 1_700_000_000_000_000_000
 HEAD = (
-    "| segments | listed | planned | shares made | tasks | all shares | largest "
-    "| a worker with it |\n"
-    "|---|---|---|---|---|---|---|---|"
+    "| segments | listed | planned | shares made | results taken | table written "
+    "| tasks | all shares | largest | a worker with it |\n"
+    "|---|---|---|---|---|---|---|---|---|---|"
 )
 
 
@@ -46,7 +54,7 @@ class Driven:
     """What the driver took."""
 
     steps: list[str]
-    """Seconds from the start, and the peak of memory until then."""
+    """CPU seconds from the start, and the peak of memory until then."""
     n_tasks: int
     n_bytes: int
     """Bytes of all shares."""
@@ -62,13 +70,13 @@ def segments(n: int) -> Iterator[StoredFile]:
 
 
 def drive(n: int) -> Driven:
-    """Do what the driver of a job does before its tasks; a share is forgotten once it is
-    made."""
+    """Do what the driver of `pipeline verify` does before its tasks and after them. What a task
+    writes is written in between, and not counted."""
     request = replace(request_of({}), paths=("/var/lib/kafka/data",), parallelism=CORES)
-    steps, began = [], time.perf_counter()
+    steps, began = [], time.process_time()
 
     def reached() -> None:
-        steps.append(f"{time.perf_counter() - began:.2f} s, {peak():.0f} MB")
+        steps.append(f"{time.process_time() - began:.1f} s, {peak():.0f} MB")
 
     files = files_of(request, listed=lambda _: segments(n))
     reached()
@@ -80,11 +88,36 @@ def drive(n: int) -> Driven:
         shares = shares_of(ledger.job, request, ledger.pieces.taken(numbers))
         reached()
         n_bytes, largest = 0, b""
-        for share in shares:
-            made = share_for_task(request, share)
-            n_bytes, largest = n_bytes + len(made), max(largest, made, key=len)
+        for share in TaskShares(request, shares):
+            n_bytes, largest = n_bytes + len(share), max(largest, share, key=len)
+        reached()
+        tasks_began = time.process_time()
+        for pieces in shares:
+            put_json(f"{ledger.done_folder}/{file_of(pieces, ledger.run)}", dict(results(pieces)))
+        began += time.process_time() - tasks_began
+        ledger.take(numbers, shares)
+        reached()
+        write_tables(Finished(ledger), scratch)
         reached()
     return Driven(steps, len(shares), n_bytes, largest)
+
+
+def results(pieces: Pieces) -> Iterator[tuple[str, Result]]:
+    """What a task writes of its pieces: no findings."""
+    numbers = {"batches": 70, "records": 1050, "first_offset": 0, "last_offset": 1049}
+    times = {"min_timestamp": MODIFIED // 10**6, "max_timestamp": MODIFIED // 10**6 + 1000}
+    clean = {"summary": {**NOTHING, **numbers, **times}, **results_of([], None)}
+    for piece in pieces:
+        about = [piece.size, piece.modified, piece.start, piece.end]
+        yield name_of(piece.path, piece.start), {**clean, "about": about}
+
+
+def write_tables(finished: Finished, to: str) -> None:
+    """Go over all results as a job does: for torn files, and to write the table of segments."""
+    assert not torn_files(finished.ledger.done(lambda piece: not piece.is_whole))
+    with table_file(f"{to}/segments/part-0", rows_table("segments"), "parquet") as made:
+        for file in summed_up(finished, JobFindings(None)):
+            made.add([file.as_row()])
 
 
 def work(share: bytes) -> float:

@@ -3,6 +3,7 @@
 KfmtError
 ├── UsageError       the command was called wrongly                          exit 2
 ├── InputError       an input could not be read at all                       exit 3
+│   └── ForeignError    it was read, but is not a file of its kind              exit 3
 ├── NotFoundError    a lookup found nothing                                  exit 1
 ├── OutputError      an output could not be written                          exit 3
 ├── KernelError      the compiled kernel is not whole                         exit 4
@@ -13,6 +14,7 @@ Damage inside a readable file is none of these: it becomes findings (`findings/f
 """
 
 import enum
+from collections.abc import Iterable
 
 
 class ExitCode(enum.IntEnum):
@@ -38,6 +40,11 @@ class UsageError(KfmtError):
     exit_code = ExitCode.USAGE
 
 
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> UsageError:
+    """The error for a name that is not among those of its kind."""
+    return UsageError(f"no {kind} named {name!r}; choose from {', '.join(known)}")
+
+
 class SessionError(KfmtError):
     """Spark did not start, or its workers cannot work."""
 
@@ -60,6 +67,10 @@ class InputError(KfmtError):
         super().__init__(words)
         self.file = file
         self.is_gone = is_gone
+
+
+class ForeignError(InputError):
+    """The contents of a file show that it is not of the kind that its name says."""
 
 
 class NotFoundError(KfmtError):

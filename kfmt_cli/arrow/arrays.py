@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import encode
@@ -14,7 +15,9 @@ from kfmt_cli.core.native.table import BoolArray
 # The years 1 to 9999, which readers of tables can show.
 LEAST_MILLISECONDS, MOST_MILLISECONDS = -62_135_596_800_000, 253_402_300_799_999
 TIME = pa.timestamp("us", "UTC")
-HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+# As consumers see it, and the key's bytes where its text is not all of it.
+CONSUMED_HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+HEADER = pa.struct([*CONSUMED_HEADER.fields, pa.field("key_bytes", pa.binary())])
 
 
 def longs(values: IntArray, given: BoolArray | None = None) -> pa.Array:
@@ -83,7 +86,8 @@ def words(values: IntArray, names: Sequence[str], given: BoolArray | None = None
 def headers(
     data: bytes, children: IntArray, firsts: IntArray, counts: IntArray, given: BoolArray
 ) -> pa.Array:
-    """Lists of key and value; each row's headers are consecutive in `children`."""
+    """Lists of key and value, and the bytes of keys that are not UTF-8; each row's headers are
+    consecutive in `children`."""
     offsets = np.zeros(len(counts) + 1, np.int32)
     counts = np.where(given, counts, 0)
     offsets[1:] = np.cumsum(counts)
@@ -93,9 +97,12 @@ def headers(
         children = children[:, rows]
     else:
         children = children[:, :0]
-    keys = text(octets(data, children[0], children[1]))
+    keys = octets(data, children[0], children[1])
+    names = text(keys)
+    is_whole = pc.equal(names.cast(pa.binary()), keys)
+    lossy = pc.if_else(is_whole, None, keys)
     values = octets(data, children[2], children[3])
-    items = pa.StructArray.from_arrays([keys, values], fields=list(HEADER))
+    items = pa.StructArray.from_arrays([names, values, lossy], fields=HEADER.fields)
     return pa.Array.from_buffers(
         pa.list_(pa.field("element", HEADER)),
         len(counts),

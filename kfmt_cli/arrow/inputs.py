@@ -21,7 +21,8 @@ from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Input, Kind, quoted
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG, LOGS
 from kfmt_cli.disk.names import MANIFEST, left_out_words, mark_of, partition_of
-from kfmt_cli.disk.tree import printable
+from kfmt_cli.disk.redpanda import REDPANDA, is_redpanda_log
+from kfmt_cli.disk.tree import is_of_broker, printable
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
@@ -85,6 +86,7 @@ def _listed(
     prefixes of their segments."""
     for path in request.paths:
         given, marked, folder, leaves_out = iter(listed(path)), set[str](), "", False
+        is_kafka, is_redpanda = False, False
         first = list(islice(given, 2))
         if not first:
             raise InputError(f"{path}: no files in it")
@@ -95,6 +97,8 @@ def _listed(
             if _is_manifest(stored):
                 stated[stored.path.removesuffix(MANIFEST)] = stored.size, stored.modified
             above, _, name = stored.path.rpartition("/")
+            is_kafka = is_kafka or is_of_broker(name)
+            is_redpanda = is_redpanda or is_redpanda_log(name)
             if above != folder:
                 folder, leaves_out = above, _is_marked(above, path)
             piece = _piece_of(request, stored, name, alone)
@@ -102,6 +106,8 @@ def _listed(
                 marked.add(folder)
             elif piece is not None:
                 yield piece
+        if is_redpanda and not is_kafka:
+            raise InputError(f"{path}: {REDPANDA}")
         if marked and tell is not None:
             tell(f"{path}: {left_out_words(marked)}\n")
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kfmt_cli.arrow.arrays import TIME
-from kfmt_cli.arrow.schema import HEADERS
+from kfmt_cli.arrow.schema import CONSUMED_HEADERS
 
 KFMT, KAFKA, KAFKA_HEADERS = "kfmt", "kafka", "kafka-headers"
 
@@ -66,12 +66,14 @@ def _as_spark(schema: pa.Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
         made["timestampType"] = types
         is_missing = pc.is_null(rows.column("timestamp_ms"))
         made["timestamp"] = pc.if_else(is_missing, _NO_TIME, rows.column("timestamp"))
+        if "headers" in made:
+            made["headers"] = made["headers"].cast(CONSUMED_HEADERS)
         return pa.RecordBatch.from_arrays([made[name] for name in schema.names], schema=schema)
 
     return adapted
 
 
-_WITH_HEADERS = _OF_SPARK.append(pa.field("headers", HEADERS))
+_WITH_HEADERS = _OF_SPARK.append(pa.field("headers", CONSUMED_HEADERS))
 SCHEMAS = {
     KFMT: RecordSchema(),
     KAFKA: RecordSchema(_NEEDED, _OF_SPARK, _is_for_consumers, _as_spark(_OF_SPARK)),

@@ -7,13 +7,14 @@ from itertools import count
 
 import pyarrow as pa
 
-from kfmt_cli.arrow.arrays import HEADER, TIME
+from kfmt_cli.arrow.arrays import CONSUMED_HEADER, HEADER, TIME
 from kfmt_cli.core.layout.field import MILLISECONDS
 from kfmt_cli.rows.column import Column, ColumnKind
 
 # Items of lists have Spark's name, because both schemas must be equal.
 _ITEM = "element"
 HEADERS = pa.list_(pa.field(_ITEM, HEADER))
+CONSUMED_HEADERS = pa.list_(pa.field(_ITEM, CONSUMED_HEADER))
 _TYPES = {
     ColumnKind.FLAG: pa.bool_(),
     ColumnKind.CHOICE: pa.string(),

@@ -159,15 +159,17 @@ def rows_of(
     pieces: Sequence[Piece],
     read: Sequence[PieceRead] | None = None,
     keeps: Callable[[pa.RecordBatch], pa.Array] | None = None,
+    ids: TopicIds | None = None,
 ) -> Batches:
     """Records or batches of pieces, reading small logs together; raises WorkError.
 
-    read: receives the result for each piece. keeps: returns a mask of the rows to keep.
+    read: receives the result for each piece. keeps: returns a mask of the rows to keep. ids: those
+    that are known.
     """
     read = [PieceRead() for _ in pieces] if read is None else read
     make = record_batches if has_records(table) else batch_batches
     of_pack = _records_of_pack if has_records(table) else _batches_of_pack
-    done, ids = 0, TopicIds()
+    done, ids = 0, TopicIds() if ids is None else ids
     for part in packed(pieces):
         # All logs of a pack must have the same filter.
         packs = len(part) > 1 and not request.in_folders

@@ -9,7 +9,7 @@ from kfmt_cli.core.urls import is_local
 from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.disk.kinds import PARTITION_METADATA
 from kfmt_cli.disk.tree import classify
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import ForeignError, InputError
 from kfmt_cli.sharing.piece import Piece
 
 METADATA = min(PARTITION_METADATA.names)
@@ -30,7 +30,7 @@ class TopicIds(dict[str, "str | None"]):
 
 def topic_id_in(folder: str) -> str | None:
     """The topic id in a directory's partition.metadata; None without a valid one. Raises
-    InputError if the system cannot read it."""
+    InputError if the system or the store cannot read it."""
     path = f"{folder}/{METADATA}"
     file = classify(path, path)
     try:
@@ -38,9 +38,9 @@ def topic_id_in(folder: str) -> str | None:
             return uuid_text(read_topic_id(file))
         data = read_whole(path)  # in one request
         return None if data is None else uuid_text(topic_id_of(file, data))
-    except StartFailed:
+    except (StartFailed, ForeignError):
         return None
     except InputError as error:
-        if error.is_gone or not isinstance(error.__cause__, OSError):
+        if error.is_gone:
             return None
         raise

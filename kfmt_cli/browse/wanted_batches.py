@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.errors import UsageError
+from kfmt_cli.errors import UsageError, unknown_name
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.log_tables import BatchTable
 
@@ -72,7 +72,7 @@ def wanted_batches_of(words: str) -> WantedBatches:
         flag = name.removeprefix("-")
         if name == "codec" and equals:
             if value not in CODEC_NAMES:
-                raise UsageError(f"no codec named {value!r}; choose from {', '.join(CODEC_NAMES)}")
+                raise unknown_name("codec", value, CODEC_NAMES)
             found["codec"] = value
         elif name == "producer" and equals:
             if not value.lstrip("-").isdigit():

@@ -23,7 +23,7 @@ from kfmt_cli.cli.options import (
 )
 from kfmt_cli.cli.payload_options import payload_formats
 from kfmt_cli.cli.selection_options import selection
-from kfmt_cli.errors import UsageError
+from kfmt_cli.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from kfmt_cli.disk.kinds.kind import Kind
@@ -144,5 +144,5 @@ def _column_names(columns: str | None, elsewhere: bool) -> tuple[str, ...]:
     names = tuple(name.strip() for name in columns.split(","))
     for name in names:
         if name not in known:
-            raise UsageError(f"no column named {name!r}; choose from {', '.join(known)}")
+            raise unknown_name("column", name, known)
     return names

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from kfmt_cli.errors import KfmtError, OutputClosed
@@ -15,6 +20,7 @@ if TYPE_CHECKING:
     from kfmt_cli.commands.sql import SqlSession
 
 FIRST, MORE = "sql> ", "  -> "
+PATIENCE = 0.1  # seconds until Python should have seen an interrupt
 HELP = "Statements end with ; – .tables, .schema NAME and .quit are commands, Ctrl+D leaves."
 
 
@@ -33,6 +39,10 @@ class Prompt:
             with suppress(ImportError):
                 import readline  # noqa: F401 (input uses it)
             self.session.run.sink.note(f"{HELP}\n")
+        with _prompt_interrupts() if self.is_terminal else nullcontext():
+            self._loop()
+
+    def _loop(self) -> None:
         while True:
             try:
                 line = self._line()
@@ -109,3 +119,41 @@ class Prompt:
         else:
             self._note(f"no such command: {name}; choose from .tables, .schema NAME, .quit")
         return True
+
+
+@contextmanager
+def _prompt_interrupts() -> Iterator[None]:
+    """Make Ctrl+C end a wait for keys also if it comes just before it: readline would then see it
+    with the next key only. A thread repeats a signal that Python has not seen."""
+    seen, main_thread = threading.Event(), threading.main_thread().ident or 0
+    wakes, woken = os.pipe()
+    os.set_blocking(woken, False)
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        seen.set()
+        signal.default_int_handler(number, frame)
+
+    def watch() -> None:
+        while number := os.read(wakes, 1):
+            if number[0] == signal.SIGINT:
+                while not seen.wait(PATIENCE):
+                    signal.pthread_kill(main_thread, signal.SIGURG)  # does nothing else
+                seen.clear()
+
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, interrupt),
+        signal.SIGURG: signal.signal(signal.SIGURG, lambda *_: None),
+    }
+    before_woken = signal.set_wakeup_fd(woken)
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before_woken)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(woken)
+        seen.set()
+        watcher.join()
+        os.close(wakes)

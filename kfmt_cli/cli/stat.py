@@ -18,7 +18,7 @@ from kfmt_cli.cli.options import (
     wide,
 )
 from kfmt_cli.cli.selection_options import selection
-from kfmt_cli.errors import UsageError
+from kfmt_cli.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from kfmt_cli.commands.codec_trial import Codec
@@ -119,7 +119,7 @@ def _codec(text: str) -> Codec:
 
     name, colon, level = text.partition(":")
     if name not in COMPRESSORS:
-        raise UsageError(f"no codec named {name!r}; choose from {', '.join(COMPRESSORS)}")
+        raise unknown_name("codec", name, COMPRESSORS)
     if not colon:
         return Codec(name)
     known = LEVELS.get(name)

@@ -13,7 +13,7 @@ from kfmt_cli.commands.run import Run, told
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.tree import classify
-from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.errors import InputError, UsageError, unknown_name
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.result import Result, ResultType
@@ -40,9 +40,12 @@ def options_of(
     """Options that shape batches; raises UsageError for unknown and for contradictory ones."""
     if unknown := sorted(others.keys() - Options.__dataclass_fields__.keys()):
         raise UsageError(f"no option named {unknown[0]!r}")
-    for value, known in ((compression, CODECS), (timestamp_type, TIMESTAMP_TYPES)):
+    for kind, value, known in (
+        ("codec", compression, CODECS),
+        ("timestamp type", timestamp_type, TIMESTAMP_TYPES),
+    ):
         if value is not None and value not in known:
-            raise UsageError(f"{value!r} is unknown; choose from {', '.join(known)}")
+            raise unknown_name(kind, value, known)
     if transactional and producer_id is None:
         raise UsageError("--transactional needs --producer-id")
     if magic == "0" and timestamp_type == "LogAppendTime":

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kfmt_cli.commands.registry_schemas import registry_beside, registry_of
-from kfmt_cli.errors import UsageError
+from kfmt_cli.errors import unknown_name
 from kfmt_cli.topics.payloads import FORMATS, NOTHING_SAID, Payload, Payloads, Schema
 
 REGISTRY = "confluent"
@@ -34,7 +34,7 @@ def _payload(
     if format_ is None:
         return None
     if format_ not in FORMATS:
-        raise UsageError(f"no format named {format_!r}; choose from {', '.join(FORMATS)}")
+        raise unknown_name("format", format_, FORMATS)
     file, _, message = (schema or "").partition(":")
     folder, registry = schemas, None
     if format_ == REGISTRY:

@@ -14,7 +14,7 @@ from kfmt_cli.commands.read import Path, Paths, path_names
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores
-from kfmt_cli.errors import UsageError
+from kfmt_cli.errors import UsageError, unknown_name
 from kfmt_cli.findings.finding import MOST_FINDINGS
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def stat(paths: Paths, *, by: str = "partition", deep: bool = False) -> Answer:
     from kfmt_cli.commands.stat import LEVELS, Stat
 
     if by not in LEVELS:
-        raise UsageError(f"by is {by!r}; choose from {', '.join(LEVELS)}")
+        raise unknown_name("level", by, LEVELS)
 
     def command(run: Run) -> None:
         Stat(run, (by,), deep, (), False, available_cores(), Limit()).paths(path_names(paths))
@@ -170,7 +170,7 @@ def _settings(settings: dict[str, object]) -> SettingsOf:
     known = TopicSettings.__dataclass_fields__
     for name in settings:
         if name not in known:
-            raise UsageError(f"no setting named {name!r}; choose from {', '.join(known)}")
+            raise unknown_name("setting", name, known)
     return SettingsOf(None, settings)
 
 

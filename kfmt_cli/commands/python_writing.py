@@ -17,7 +17,7 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores
 from kfmt_cli.core.source import PIPE
-from kfmt_cli.errors import UsageError
+from kfmt_cli.errors import UsageError, unknown_name
 
 
 def salvage(
@@ -132,14 +132,15 @@ def export(
     from kfmt_cli.sharing.request import request_with
 
     wanted = tuple(tables)
-    for given, known in (
-        (wanted, LAKE_TABLES),
-        ((file_format,), FILE_FORMATS),
-        (options, DEFAULTS.keys() - {"tables", "columns"}),
+    known: Iterable[str]
+    for kind, given, known in (
+        ("table", wanted, LAKE_TABLES),
+        ("file format", (file_format,), FILE_FORMATS),
+        ("option", options, sorted(DEFAULTS.keys() - {"tables", "columns"})),
     ):
         for name in given:
             if name not in known:
-                raise UsageError(f"{name!r} is unknown; choose from {', '.join(sorted(known))}")
+                raise unknown_name(kind, name, known)
     names = {"tables": ",".join(wanted), "columns": ",".join(columns)}
     lake = lake_of({**DEFAULTS, **options, **names}, file_format)
     n = jobs or available_cores()

@@ -29,7 +29,7 @@ from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.partition_path import with_place
 from kfmt_cli.disk.targets import GivenPath, target_of, without_doubles
 from kfmt_cli.disk.tree import classify, distinct, printable, topic_of
-from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.errors import InputError, UsageError, unknown_name
 from kfmt_cli.findings.finding import Finding, in_order
 from kfmt_cli.log.decompress import is_heavy
 from kfmt_cli.log.reading import RowsPart, RowsReading
@@ -149,9 +149,12 @@ class LogRows:
         columns were chosen."""
         for file, rows in self._rows():
             section = _counted(rows)
+            members = {
+                "type": section.type.name,
+                **with_place({"file": file.name}, section.type.placed),
+            }
             for row in objects(section, "bytes"):
-                members = with_place({"file": file.name}, section.type.placed)
-                yield {"type": section.type.name, **members, **row}
+                yield {**members, **row}
 
     def _rows(self) -> Iterator[tuple[Input, Rows]]:
         self.findings.clear()
@@ -216,8 +219,7 @@ def _log_rows(
     names = tuple(columns or ())
     for name in names:
         if name not in table.by_name:
-            known = ", ".join(table.by_name)
-            raise UsageError(f"no column named {name!r}; choose from {known}")
+            raise unknown_name("column", name, table.by_name)
     reading = RowsReading(records, wanted, Limit.of_option(max_decompressed))
     cores = available_cores() if jobs is None else jobs
     paths = path_names(path)

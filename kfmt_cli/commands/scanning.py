@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kfmt_cli.commands.read import LogRows, Path, each_of, read_batches, read_records
 from kfmt_cli.core.credentials import without_credentials
-from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.errors import InputError, UsageError, unknown_name
 
 if TYPE_CHECKING:
     import polars as pl
@@ -137,7 +137,7 @@ def dataset(
 
 def _known(table: str) -> str:
     if table not in TABLES:
-        raise UsageError(f"no table named {table!r}; choose from {', '.join(TABLES)}")
+        raise unknown_name("table", table, TABLES)
     return table
 
 

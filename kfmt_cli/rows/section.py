@@ -6,14 +6,15 @@ Every reader produces sections and every output accepts them.
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import Table
+from kfmt_cli.core.native.table import BoolArray, Table
 from kfmt_cli.formats.batch import RECORD
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 
@@ -21,6 +22,8 @@ NO_CHILDREN: IntArray = np.zeros((4, 0), np.int64)
 NO_ENDS: IntArray = np.zeros(0, np.int64)
 HEADER_NAMES = RECORD.child_names
 Object = dict[str, Any]
+AT_ONCE = 1024  # rows
+_ABSENT = object()
 
 
 @dataclass(slots=True)
@@ -125,66 +128,96 @@ def objects(section: Section, mode: str = "auto") -> Iterator[Object]:
 
     mode: how bytes become text; `bytes` leaves them as they are.
     """
-    columns = section.type.columns
-    names = section.table.names
-    for row in section.table.data.T.tolist():
-        values = dict(zip(names, row, strict=True))
-        yield dict(_members(section, columns, values, mode))
+    for first in range(0, len(section), AT_ONCE):
+        yield from _objects(section.part(first, first + AT_ONCE), section.type.columns, mode)
 
 
-def _members(
-    section: Section, columns: tuple[Column, ...], values: dict[str, int], mode: str
-) -> Iterator[tuple[str, Any]]:
-    for column in columns:
-        if column.only and values[column.only[0]] != column.only[1]:
-            continue
-        if column.given and values[column.given] != 1:
-            yield column.name, None
-        elif column.kind is ColumnKind.GROUP:
-            yield column.name, dict(_members(section, column.of, values, mode))
-        elif column.kind is ColumnKind.BYTES:
-            yield from _bytes_members(column.name, _bytes(section, column, values), mode)
-        elif column.kind is ColumnKind.HEADERS:
-            yield column.name, list(_headers(section, column, values, mode))
-        else:
-            yield column.name, value_of(section, column, values)
+def _objects(section: Section, columns: tuple[Column, ...], mode: str) -> Iterator[Object]:
+    members = [member for column in columns for member in _members(section, column, mode)]
+    names = [name for name, _ in members]
+    for row in zip(*(values for _, values in members), strict=True):
+        pairs = zip(names, row, strict=True)
+        yield {name: value for name, value in pairs if value is not _ABSENT}
 
 
-def value_of(section: Section, column: Column, values: dict[str, int]) -> Any:
-    """A value that is neither a group nor a list; bytes are not converted."""
-    number = values[column.at]
+def _members(section: Section, column: Column, mode: str) -> Iterator[tuple[str, list[Any]]]:
+    """A column's values in all rows by the member's name, and the encodings of bytes."""
+    values = _values(section, column, mode)
+    if column.kind is not ColumnKind.BYTES or mode == "bytes":
+        yield column.name, values
+        return
+    texts = [as_text(value, mode) if isinstance(value, bytes) else (value, "") for value in values]
+    yield column.name, [text for text, _ in texts]
+    if any(encoding for _, encoding in texts):
+        yield f"{column.name}_encoding", [encoding or _ABSENT for _, encoding in texts]
+
+
+def _values(section: Section, column: Column, mode: str) -> list[Any]:
+    """A column's value in each row: None without a value, `_ABSENT` without such a member."""
+    has = np.ones(len(section), np.bool_)
+    if column.only:
+        has = section.table[column.only[0]] == column.only[1]
+    given = has & (section.table[column.given] == 1) if column.given else has
+    if given.all():
+        return _given_values(section, column, mode)
+    values: list[Any] = [None if is_there else _ABSENT for is_there in has.tolist()]
+    _put(values, section, given, column, mode)
+    return values
+
+
+def _put(values: Any, section: Section, given: BoolArray, column: Column, mode: str) -> None:
+    """Put the values of a column into those rows that have one."""
+    some = section
+    if not given.all():
+        some = Section(section.type, section.table.select(given), section.data, section.children)
+    rows = np.flatnonzero(given).tolist()
+    for row, value in zip(rows, _given_values(some, column, mode), strict=True):
+        values[row] = value
+
+
+def _given_values(section: Section, column: Column, mode: str) -> list[Any]:
+    """A column's value in each row, if all rows have one; bytes are converted in headers only."""
+    if column.kind is ColumnKind.GROUP:
+        return list(_objects(section, column.of, mode))
+    numbers: list[int] = section.table[column.at].tolist()
+    if column.kind is ColumnKind.HEADERS:
+        return _headers(section, section.table[f"{column.at}_first"].tolist(), numbers, mode)
     if column.kind is ColumnKind.FLAG:
-        return bool(number)
+        return list(map(bool, numbers))
     if column.kind is ColumnKind.CHOICE:
-        known = 0 <= number < len(column.words)
-        return column.words[number] if known else f"UNKNOWN-{number}"
+        known = dict(enumerate(column.words))
+        return [known.get(number) or f"UNKNOWN-{number}" for number in numbers]
     if not column.kind.is_bytes:
-        return number
-    data = _bytes(section, column, values)
-    if data is None or column.kind is ColumnKind.BYTES:
-        return data
-    if column.kind is ColumnKind.TEXT:
-        return data.decode(errors="replace")
-    import json
+        return numbers
+    sizes, data = section.table[f"{column.at}_size"].tolist(), section.data
+    found = [
+        None if size < 0 else data[start : start + size]
+        for start, size in zip(numbers, sizes, strict=True)
+    ]
+    if column.kind is ColumnKind.BYTES:
+        return found
+    read: Callable[[bytes], Any] = partial(bytes.decode, errors="replace")
+    if column.kind is ColumnKind.JSON:
+        import json
 
-    return json.loads(data)
-
-
-def _bytes(section: Section, column: Column, values: dict[str, int]) -> bytes | None:
-    start, size = values[column.at], values[f"{column.at}_size"]
-    return None if size < 0 else section.data[start : start + size]
+        read = json.loads
+    return [None if value is None else read(value) for value in found]
 
 
 def _headers(
-    section: Section, column: Column, values: dict[str, int], mode: str
-) -> Iterator[Object]:
-    first = values[f"{column.at}_first"]
-    for i in range(first, first + values[column.at]):
-        key, key_size, value, value_size = section.children[:, i].tolist()
-        header: Object = dict(_bytes_members("key", section.data[key : key + key_size], mode))
-        data = None if value_size < 0 else section.data[value : value + value_size]
-        header.update(_bytes_members("value", data, mode))
-        yield header
+    section: Section, firsts: list[int], counts: list[int], mode: str
+) -> list[list[Object]]:
+    """The headers of each row. firsts and counts: their columns in the section's children."""
+    data, spans = section.data, list(zip(firsts, counts, strict=True))
+    low = min((first for first, n in spans if n), default=0)
+    high = max((first + n for first, n in spans if n), default=0)
+    made = []
+    for key, key_size, value, value_size in section.children[:, low:high].T.tolist():
+        header = dict(_bytes_members("key", data[key : key + key_size], mode))
+        content = None if value_size < 0 else data[value : value + value_size]
+        header.update(_bytes_members("value", content, mode))
+        made.append(header)
+    return [made[first - low : first - low + n] for first, n in spans]
 
 
 def _bytes_members(name: str, data: bytes | None, mode: str) -> Iterator[tuple[str, Any]]:
@@ -217,24 +250,15 @@ def columns_of(section: Section, wanted: Collection[str] = ()) -> dict[str, np.n
     wanted: the names of the columns; empty for all.
     """
     found: dict[str, np.ndarray[Any, Any]] = {}
-    names = section.table.names
     for leaf in (leaf for leaf in section.type.leaves if not wanted or leaf.name in wanted):
-        values: np.ndarray[Any, Any] = section.table[leaf.at].copy()
         missing = np.zeros(len(section), np.bool_)
         if leaf.given:
             missing |= section.table[leaf.given] != 1
         if leaf.only:
             missing |= section.table[leaf.only[0]] != leaf.only[1]
+        values: np.ndarray[Any, Any] = section.table[leaf.at].copy()
         if leaf.kind is not ColumnKind.NUMBER:
             values = np.empty(len(section), object)
-            for row, numbers in enumerate(section.table.data.T.tolist()):
-                if not missing[row]:
-                    values[row] = _value(section, leaf, dict(zip(names, numbers, strict=True)))
+            _put(values, section, ~missing, leaf, "bytes")
         found[leaf.name] = np.ma.masked_array(values, missing) if missing.any() else values
     return found
-
-
-def _value(section: Section, column: Column, values: dict[str, int]) -> Any:
-    if column.kind is ColumnKind.HEADERS:
-        return list(_headers(section, column, values, "bytes"))
-    return value_of(section, column, values)

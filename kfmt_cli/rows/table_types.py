@@ -33,7 +33,7 @@ _TIMESTAMP_MS = Column(
     given="has_timestamp",
     none=-1,
 )
-_NAMES_OF_RECORDS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
+_NAMES_OF_RECORDS = ("offset", "timestamp", "timestamp_type", "key", "value")
 _NAMES_OF_BATCHES = ("producer_id", "producer_epoch")
 
 
@@ -50,12 +50,17 @@ def _decoded(name: str) -> Column:
     return replace(DECODED_RECORD[name], only=None, given=f"has_{name}")
 
 
+_HEADERS = replace(
+    DECODED_RECORD["headers"],
+    doc=f"{DECODED_RECORD['headers'].doc} `key_bytes` is null unless a key is not UTF-8.",
+)
 RECORDS = RowType(
     "records",
     "One row per record.",
     (
         *_PLACE,
         *(DECODED_RECORD[name] for name in _NAMES_OF_RECORDS),
+        _HEADERS,
         *map(_of_batch, _NAMES_OF_BATCHES),
         DECODED_RECORD["sequence"],
         *map(_of_batch, ("transactional", "control")),

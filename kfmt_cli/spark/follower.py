@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, TypeVar
 
 from kfmt_cli.arrow.inputs import at_hand, files_of
@@ -25,6 +26,7 @@ from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.read_piece import UnreadError, unread_words
 from kfmt_cli.sharing.request import Request
+from kfmt_cli.spark.cleaned import is_swapping
 from kfmt_cli.spark.copies import Copy, PartitionLogs, Signature, base_of, partitions_in
 from kfmt_cli.spark.history import Departure, Ends, Room, begins
 from kfmt_cli.spark.listed import Listings
@@ -37,7 +39,7 @@ from kfmt_cli.spark.positions import (
     resumed,
     words_of,
 )
-from kfmt_cli.spark.triggers import between, selections, splits_of
+from kfmt_cli.spark.triggers import between, ends_of, selections, splits_of
 
 T = TypeVar("T")
 
@@ -189,6 +191,7 @@ class Follower:
             self._lose(words)
         pieces: list[Piece] = []
         wanted: dict[str, Selection] = {}
+        ends: dict[str, int] = {}
         for key, position in last.found.items():
             begin = beginning(first.found.get(key), position)
             if begin.offset > position.offset:
@@ -205,14 +208,15 @@ class Follower:
             pieces += found
             asked = self.request.asked.wanted
             wanted |= selections(asked, logs, begin.offset, position.offset)
-        return splits_of(self.request, pieces, wanted)
+            ends |= ends_of(logs, position.offset)
+        return splits_of(self.request, pieces, wanted, ends)
 
     # Listings.
 
     def _list(self) -> None:
         """List the paths, and the partitions in them."""
         # What could not be read may be readable now, also if its directory has not changed.
-        self._is_stale = self._listings.update() or self._is_stale or bool(self._failed)
+        self._is_stale = self._has_changed() or self._is_stale or bool(self._failed)
         if not self._is_stale:
             return
         self._idle = None
@@ -226,6 +230,17 @@ class Follower:
         failed = self._listings.failed | {file.path: file.trouble for file in found if file.trouble}
         self._failed = {path: why for path, why in failed.items() if self._concerns(path)}
         self._is_stale = False
+
+    def _has_changed(self) -> bool:
+        """List the paths, again while a broker replaces segments; whether anything has changed."""
+        changed = self._listings.update()
+        for pause in PAUSES:
+            every = chain.from_iterable(self._listings.files.values())
+            if not changed or not is_swapping(file.path for file in every):
+                break
+            time.sleep(pause)
+            self._listings.update()
+        return changed
 
     def _concerns(self, path: str) -> bool:
         """Whether a path may have segments of the topics."""

@@ -34,7 +34,7 @@ from kfmt_cli.spark.job import Job, Stored, about
 from kfmt_cli.spark.parts import Part, appended, sweep, values_in
 from kfmt_cli.spark.results import ResultFiles
 
-VERSION = 8
+VERSION = 9
 OPEN = -1
 
 

@@ -22,6 +22,8 @@ class Split:
     pieces: Pieces = field(default_factory=Pieces)
     wanted: tuple[tuple[str, Selection], ...] = ()
     """The selection per directory, if logs in other splits had to be read to determine it."""
+    ends: tuple[int, ...] = ()
+    """In a stream, the offset at which the log of each piece ends, excluded."""
 
 
 class SplitPartition(InputPartition):

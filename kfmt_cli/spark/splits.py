@@ -13,6 +13,7 @@ from kfmt_cli.rows.table_types import BATCHES, has_records
 from kfmt_cli.sharing.piece import telling
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
+from kfmt_cli.spark.cleaned import followed
 from kfmt_cli.spark.plan import Split
 from kfmt_cli.spark.wanted import has_selections, in_folders
 
@@ -25,6 +26,9 @@ def read_split(request: Request, split: Split) -> Iterator[pa.RecordBatch]:
         known |= in_folders(request, Pieces(piece.part(0, piece.size) for piece in own))
     request = replace(request, in_folders=known)
     with at_hand(request, split.pieces):
+        if split.ends:
+            yield from followed(request, split)
+            return
         if request.table == BATCHES.name or has_records(request.table):
             yield from rows_of(request, request.table, split.pieces)
             return

@@ -14,7 +14,7 @@ _TYPES = {
     ColumnKind.TEXT: "string",
     ColumnKind.JSON: "string",
     ColumnKind.TEXTS: "array<string>",
-    ColumnKind.HEADERS: "array<struct<key:string,value:binary>>",
+    ColumnKind.HEADERS: "array<struct<key:string,value:binary,key_bytes:binary>>",
 }
 
 

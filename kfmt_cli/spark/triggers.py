@@ -16,16 +16,30 @@ from kfmt_cli.spark.positions import Position
 
 
 def splits_of(
-    request: Request, pieces: Sequence[Piece], wanted: Mapping[str, Selection]
+    request: Request,
+    pieces: Sequence[Piece],
+    wanted: Mapping[str, Selection],
+    ends: Mapping[str, int],
 ) -> list[Split]:
-    """Distribute the parts of logs to splits. wanted: the selection per directory."""
+    """Distribute the parts of logs to splits. wanted: the selection per directory. ends: see
+    `ends_of`."""
     share = share_of(request, Pieces(pieces))
     parts = (
         part
         for piece in pieces
         for part in (cut([replace(piece, is_exact=False)], share) if piece.is_whole else [piece])
     )
-    return [Split(Pieces(some), _of_folders(some, wanted)) for some in pack(parts, share)]
+    return [
+        Split(Pieces(some), _of_folders(some, wanted), tuple(ends[piece.path] for piece in some))
+        for some in pack(parts, share)
+    ]
+
+
+def ends_of(logs: Sequence[Piece], end: int) -> dict[str, int]:
+    """The offset at which each segment of a log ends, by path: where the next one begins, or the
+    end of the log."""
+    following = [*map(base_of, logs[1:]), end]
+    return {log.path: until for log, until in zip(logs, following, strict=True)}
 
 
 def selections(

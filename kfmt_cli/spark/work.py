@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from kfmt_cli.arrow.checking import edges_of, finding_of, finding_row
 from kfmt_cli.arrow.inputs import at_hand
@@ -124,15 +124,37 @@ def _run(
         advance(n - told)
         told = n
 
-    pickled = [share_for_task(request, share) for share in shares]
     words = f"kfmt {ledger.job.name}: {grouped(total)} bytes into {ledger.to}"
-    slow = sum(answer == SLOW for answer in in_tasks(spark, do, pickled, words, reached))
+    slow = sum(
+        answer == SLOW
+        for answer in in_tasks(spark, do, TaskShares(request, shares), words, reached)
+    )
     if slow:
         LOG.warning(
             "kfmt: %d of %d tasks ran without kfmt's compiled modules, which takes up to 80 times "
             "as long: ship an environment with an installed kfmt-cli (docs/spark.md, A cluster)",
             *(slow, n_tasks),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class TaskShares(Sequence[bytes]):
+    """What each task gets, made when it is sent: those of a million segments are 100 MB."""
+
+    request: Request
+    shares: Sequence[Pieces]
+
+    def __len__(self) -> int:
+        return len(self.shares)
+
+    @overload
+    def __getitem__(self, at: int) -> bytes: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[bytes]: ...
+    def __getitem__(self, at: int | slice) -> bytes | Sequence[bytes]:
+        if isinstance(at, slice):
+            return TaskShares(self.request, self.shares[at])
+        return share_for_task(self.request, self.shares[at])
 
 
 def share_for_task(request: Request, pieces: Pieces) -> bytes:

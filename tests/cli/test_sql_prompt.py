@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pty
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,15 +23,33 @@ FIRST, MORE = "sql> ", "  -> "
 ENDLESS = "select a.range from range(10000000) a, range(1000000) b where a.range * b.range = -1;"
 
 
-class Terminal:
-    """kfmt at a prompt."""
+# Interrupts each prompt when it is shown but waits for no key yet: from C, so that Python does not
+# look at the signal meanwhile.
+EARLY = """
+import ctypes, functools, readline, signal, sys
+from kfmt_cli.__main__ import main
+pressed = functools.partial(getattr(ctypes.CDLL(None), "raise"), signal.SIGINT)
+readline.set_pre_input_hook(pressed)
+main()
+"""
 
-    def __init__(self, *paths: str | Path) -> None:
+
+class Terminal:
+    """kfmt at a prompt. by: what is run instead of kfmt."""
+
+    def __init__(self, *paths: str | Path, by: str | None = None) -> None:
         self._screen, its = pty.openpty()
-        streams = {"stdin": its, "stdout": its, "stderr": its}
-        self.running = warm.start(
-            ["sql", *paths], cwd=ROOT, env=environment(TERM="dumb", INPUTRC="/dev/null"), **streams
-        )
+        env = environment(TERM="dumb", INPUTRC="/dev/null")
+        self.running: warm.Running | subprocess.Popen[bytes]
+        if by is None:
+            self.running = warm.start(
+                ["sql", *paths], cwd=ROOT, env=env, stdin=its, stdout=its, stderr=its
+            )
+        else:
+            command = [sys.executable, "-c", by, "sql", *paths]
+            self.running = subprocess.Popen(
+                command, cwd=ROOT, env=env, stdin=its, stdout=its, stderr=its
+            )
         os.close(its)
         self.until(FIRST)
 
@@ -89,3 +109,14 @@ def test_ctrl_c_cancels_a_query(terminal: Terminal) -> None:
 def test_quit(terminal: Terminal) -> None:
     terminal.press(b".quit\n")
     assert terminal.running.wait(60) == 0
+
+
+@pytest.mark.timeout(60)
+def test_ctrl_c_at_a_prompt_that_does_not_wait_yet() -> None:
+    early = Terminal(BROKER, by=EARLY)
+    try:
+        for _ in range(2):
+            early.until(FIRST)  # without a key
+    finally:
+        early.running.send_signal(signal.SIGKILL)
+        early.running.wait(60)

@@ -86,7 +86,10 @@ def test_a_directory_that_may_not_be_listed_raises(
     [
         (lambda: kfmt_cli.find(BROKER), "pass exactly one of"),
         (lambda: kfmt_cli.retention(BROKER, retention=1), "no setting"),
-        (lambda: kfmt_cli.stat(BROKER, by="nope"), "by is 'nope'; choose from topic, partition"),
+        (
+            lambda: kfmt_cli.stat(BROKER, by="nope"),
+            "no level named 'nope'; choose from topic, partition",
+        ),
         (lambda: kfmt_cli.stat(BROKER).of("stats"), "no row type named 'stats'; did you mean stat"),
         (lambda: kfmt_cli.read_records(ORDERS, first_offset="5"), "first_offset is '5'"),  # type: ignore[arg-type]
         (lambda: kfmt_cli.read_batches(ORDERS, last_time="now"), "last_time is 'now'"),  # type: ignore[arg-type]

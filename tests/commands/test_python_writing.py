@@ -71,8 +71,14 @@ def test_export_writes_what_the_command_writes(tmp_path: Path) -> None:
         (lambda to: kfmt_cli.salvage(FLIPPED, to, topic="a/b"), "a topic name has"),
         (lambda to: kfmt_cli.build(ORDERS, to, compresion="zstd"), "no option named 'compresion'"),
         (lambda to: kfmt_cli.build("-", to), "no standard input"),
-        (lambda to: kfmt_cli.export(ORDERS, to, tables=("rows",)), "'rows' is unknown"),
-        (lambda to: kfmt_cli.export(ORDERS, to, partition="topic"), "'partition' is unknown"),
+        (
+            lambda to: kfmt_cli.export(ORDERS, to, tables=("rows",)),
+            "no table named 'rows'; choose from records",
+        ),
+        (
+            lambda to: kfmt_cli.export(ORDERS, to, partition="topic"),
+            "no option named 'partition'; choose from one_file",
+        ),
         (lambda to: kfmt_cli.check(ORDERS, only=["crc-mismach"]), "did you mean crc-mismatch"),
         (lambda to: kfmt_cli.read_records(ORDERS, value_format="jsn"), "no format named 'jsn'"),
     ],

@@ -67,3 +67,25 @@ def test_a_refusal_is_not_a_failing_store(clock: list[float]) -> None:
     assert len(asked) == 3
     assert stores._health("s3://bucket").failed_at < 0
     del clock
+
+
+def test_a_topic_id_that_a_store_does_not_give_is_not_missing(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    from kfmt_cli.arrow import output
+    from kfmt_cli.arrow.topic_ids import TopicIds
+
+    errors: list[type[OSError]] = [OSError, PermissionError, FileNotFoundError]
+
+    def file_system_at(path: str) -> object:
+        raise errors[0](path)
+
+    monkeypatch.setattr(output, "file_system_at", file_system_at)
+    monkeypatch.setattr(output, "fetched", lambda path: None)
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"^s3://bucket/orders-0/partition.metadata: "):
+            TopicIds()["s3://bucket/orders-0"]
+        del errors[0]
+    assert TopicIds()["s3://bucket/orders-0"] is None
+    del clock

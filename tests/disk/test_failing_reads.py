@@ -27,16 +27,21 @@ def partition(tmp_path: Path) -> Path:
     return Path(shutil.copytree(TXN.parent, tmp_path / "disk/txn-0"))
 
 
-def fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make each read of the files with a name fail."""
+def fail(name: str, monkeypatch: pytest.MonkeyPatch, only: int | None = None) -> list[int]:
+    """Make each read of the files with a name fail, or only one of them; returns the positions of
+    their reads."""
     real = os.pread
+    reads: list[int] = []
 
     def pread(handle: int, length: int, position: int) -> bytes:
         if Path(f"/proc/self/fd/{handle}").readlink().name == name:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
+            reads.append(position)
+            if only in (None, len(reads)):
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
         return real(handle, length, position)
 
     monkeypatch.setattr(os, "pread", pread)
+    return reads
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -101,3 +106,22 @@ def test_stat_names_the_active_segment_once(
     done = kfmt("stat", partition.parent)
     line = f"kfmt: {partition / name} byte 0: cannot be read: Input/output error\n"
     assert (done.code, done.err) == (3, line)
+
+
+def test_a_snapshot_that_cannot_be_read_is_not_a_damaged_one(
+    partition: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The history and both predicted starts read it once more."""
+    name = f"{635:020}.snapshot"
+    (partition / f"{635:020}.index").unlink()  # so that starts are simulated
+    with monkeypatch.context() as patch:
+        reads = fail(name, patch, only=0)
+        assert kfmt("check", partition).err == ""
+    starts = [number for number, position in enumerate(reads, start=1) if position == 0]
+    assert len(starts) == 4
+    for number in starts:
+        with monkeypatch.context() as patch:
+            fail(name, patch, only=number)
+            done = kfmt("check", partition)
+        line = f"kfmt: {partition / name} byte 0: cannot be read: Input/output error\n"
+        assert (done.code, done.err) == (3, line), number

@@ -35,10 +35,22 @@ def disk(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("command", ["check", "dump", "stat", "verify-crc", "cat"])
+COMMANDS = {
+    **{name: (name,) for name in ("check", "dump", "stat", "verify-crc", "cat")},
+    "sql": ("sql", "select count(*) from records"),
+    "export": ("export", "--to", "{to}"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("place", ["", "kafka", "kafka/orders", "kafka/orders/0_4", SEGMENT])
 def test_every_command_says_so(command: str, place: str, disk: Path) -> None:
-    done = kfmt(command, disk / place)
+    if command in ("sql", "export"):
+        pytest.importorskip("pyarrow")
+    if command == "sql":
+        pytest.importorskip("duckdb")
+    words = (word.format(to=disk.parent / "out") for word in COMMANDS[command])
+    done = kfmt(*words, disk / place)
     assert done.code == 3
     assert WORDS in done.err
     assert done.err.count("\n") <= 2

@@ -27,7 +27,7 @@ from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.spark.job import Job, about
 from kfmt_cli.spark.ledger import Ledger, file_of
 from kfmt_cli.spark.request import request_of
-from kfmt_cli.spark.work import shares_of
+from kfmt_cli.spark.work import TaskShares, shares_of
 
 NUMBERS = st.integers(0, (1 << 62))
 PATHS = st.tuples(
@@ -131,6 +131,22 @@ def test_what_a_driver_keeps_of_a_segment(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert (many - few) / 4000 < 200
+
+
+@pytest.mark.usefixtures("listed")
+def test_what_tasks_get_is_made_when_it_is_sent() -> None:
+    """The shares of a million segments are 100 MB."""
+    request = replace(request_of({}), paths=("/segments-5000",), parallelism=100)
+    job = Job("verify", lambda *_: [], {})
+    shares = TaskShares(request, shares_of(job, request, files_of(request)))
+    assert len(shares) > 50
+    tracemalloc.start()
+    try:
+        n_bytes = sum(map(len, shares))
+        assert tracemalloc.get_traced_memory()[1] < n_bytes / 2
+    finally:
+        tracemalloc.stop()
+    assert pickle.loads(shares[1])[0] == shares.shares[1]  # noqa: S301
 
 
 @pytest.mark.usefixtures("listed")

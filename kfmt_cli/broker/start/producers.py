@@ -12,7 +12,7 @@ from kfmt_cli.broker.start.segment import OpenSegment
 from kfmt_cli.broker.start.stored import StartFailed, StoredBatch, read_marker, wrapped
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import ForeignError
 
 
 class Snapshots:
@@ -121,7 +121,7 @@ class Snapshots:
         self._written[offset] = dict(self._open)
 
     def _read(self, offset: int, file: Input | None) -> bool:
-        """Restore the state from a snapshot; False if it is damaged."""
+        """Restore the state from a snapshot; False if it is damaged. Raises InputError."""
         told = self._written[offset] if file is None else _transactions(file)
         if told is None:
             return False
@@ -131,7 +131,8 @@ class Snapshots:
     def rebuild(
         self, segments: list[OpenSegment], log_start: int, end: int, *, after_clean: bool
     ) -> None:
-        """Process the batches after the newest snapshot; raises CorruptError, StartFailed."""
+        """Process the batches after the newest snapshot; raises CorruptError, StartFailed,
+        InputError."""
         if after_clean and not self.files:
             return
         self.files = {
@@ -195,10 +196,11 @@ class Snapshots:
 
 
 def _transactions(file: Input) -> dict[int, int] | None:
-    """The first offset of each producer's open transaction in a snapshot; None if it is damaged."""
+    """The first offset of each producer's open transaction in a snapshot; None if it is damaged.
+    Raises InputError if it cannot be read."""
     try:
         contents = file.contents()
-    except InputError:
+    except ForeignError:
         return None
     if contents.findings:
         return None

@@ -166,7 +166,8 @@ class PartitionHistory(HistoryCheck):
         told = Producers()
         try:
             contents = file.contents()
-        except InputError:
+        except InputError as error:
+            self.files.unread(error)
             return
         if contents.findings:
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kfmt_cli.broker.start.brokers import Broker, Replica
@@ -12,6 +12,7 @@ from kfmt_cli.checks.base import Check, Scope
 from kfmt_cli.checks.history.facts import History
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import Folder
+from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding
 
 Extents = Mapping[int, tuple[int, int]]
@@ -29,6 +30,8 @@ class HistoryFiles:
     """The producer snapshots, by offset."""
     log_start: int = 0
     """The log start offset."""
+    unread: Callable[[InputError], None] = lambda _: None
+    """Reports one of them that could not be read."""
 
 
 def some_of(names: Sequence[str]) -> str:

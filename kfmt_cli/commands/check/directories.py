@@ -71,7 +71,9 @@ class CheckedPartitions:
     def histories_of(self, folder: Folder) -> list[HistoryCheck]:
         """The history checks for the logs of a partition and the files next to them."""
         epochs = self._epochs[folder.path] = self._read_epochs(folder)
-        files = _history_files(folder, epochs, self._log_start(folder))
+        named = (folder.input(name) for name in folder.readable if name.endswith(".snapshot"))
+        snapshots = {file.base_offset: file for file in named if file.base_offset is not None}
+        files = HistoryFiles(epochs, snapshots, self._log_start(folder), self.unread)
         return [check_type(files) for check_type in checks_of(Scope.HISTORY)]
 
     def starts(self, folders: list[Folder], given: frozenset[str]) -> Iterator[Start]:
@@ -282,13 +284,3 @@ def _is_partition(folder: Folder, *, is_inside: bool) -> bool:
     name = folder.path.rstrip("/").rpartition("/")[2]
     has_logs = any(is_segment(folder.input(file)) for file in folder.files)
     return has_logs or (parsed_place(name) is not None and (is_inside or bool(folder.files)))
-
-
-def _history_files(
-    folder: Folder, epochs: list[tuple[int, int]] | None, log_start: int
-) -> HistoryFiles:
-    """The files next to the logs of a partition."""
-    names = (name for name in folder.readable if name.endswith(".snapshot"))
-    files = (folder.input(name) for name in names)
-    snapshots = {file.base_offset: file for file in files if file.base_offset is not None}
-    return HistoryFiles(epochs, snapshots, log_start)

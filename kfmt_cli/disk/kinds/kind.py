@@ -12,7 +12,7 @@ from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.lazy import load
 from kfmt_cli.core.source import FileSource, open_source
 from kfmt_cli.disk.kinds.foreign import START, foreign_words
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import ForeignError
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.section import Section
@@ -178,7 +178,7 @@ def quoted(text: str) -> str:
 
 
 def read_whole(file: Input, most: int) -> bytes:
-    """All bytes of a small file; raises InputError, also if it is not a Kafka file.
+    """All bytes of a small file; raises InputError, ForeignError if it is not of its kind.
 
     most: the largest possible size of such a file.
     """
@@ -192,7 +192,7 @@ def read_filled(file: Input, most: int) -> tuple[bytes, int]:
     source = open_source(file.path, file.name)
     try:
         if source.size is None or source.size > most:
-            raise InputError(f"{file.name}: too large for {file.kind.words}")
+            raise ForeignError(f"{file.name}: too large for {file.kind.words}")
         pieces = []
         at = 0
         end = source.end_of_data() if isinstance(source, FileSource) else source.size
@@ -208,5 +208,5 @@ def read_filled(file: Input, most: int) -> tuple[bytes, int]:
         source.close()
     data = b"".join(pieces)
     if foreign := foreign_words(data[:START]):
-        raise InputError(f"{file.name}: not {file.kind.words} but {foreign}")
+        raise ForeignError(f"{file.name}: not {file.kind.words} but {foreign}")
     return data, size

@@ -53,7 +53,7 @@ def check_all(context: Context, name: str, tables: tuple[str, ...]) -> JobSummar
             for table in tables
         }
         found = JobFindings(files.get("findings"))
-        for file in _summed_up(results, found):
+        for file in summed_up(results, found):
             files["segments"].add([file.as_row()])
             numbers["segments"] += 1
             numbers["bytes"] += file.piece.size
@@ -66,7 +66,7 @@ def check_all(context: Context, name: str, tables: tuple[str, ...]) -> JobSummar
     return summary
 
 
-def _summed_up(results: Finished, found: JobFindings) -> Iterator[FileSummary]:
+def summed_up(results: Finished, found: JobFindings) -> Iterator[FileSummary]:
     """The summary of each file, from its pieces."""
     for _, parts in groupby(results, key=lambda done: done[0].path):
         summary: FileSummary | None = None

@@ -1,0 +1,59 @@
+"""A header's key is text for a consumer; bytes that are not UTF-8 are next to it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import kfmt_cli
+from tests.support.samples import kfmt
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+ODD = b"\xff\xfe"
+HEADERS: list[dict[str, str | None]] = [
+    {"key": "plain", "value": "1"},
+    {"key": "//4=", "key_encoding": "base64", "value": None},
+    {"key": "\ufffd", "value": ""},
+]
+GIVEN: tuple[list[dict[str, str | None]], ...] = (HEADERS, [], HEADERS[:1])
+HELD = [
+    {"key": "plain", "value": b"1", "key_bytes": None},
+    {"key": "\ufffd\ufffd", "value": None, "key_bytes": ODD},
+    {"key": "\ufffd", "value": b"", "key_bytes": None},
+]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Records with these headers, with none, and with a plain one."""
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text("".join(json.dumps({"value": "v", "headers": each}) + "\n" for each in GIVEN))
+    made = tmp_path / "odd-0/00000000000000000000.log"
+    made.parent.mkdir()
+    assert kfmt("build", lines, made).code == 0
+    return made
+
+
+def test_no_byte_of_a_key_is_lost(log: Path) -> None:
+    rows = pa.table(kfmt_cli.read_records(log, columns=["headers"]))
+    assert rows.column("headers").to_pylist() == [HELD, [], HELD[:1]]
+
+
+@pytest.mark.parametrize("schema", ["kfmt", "kafka-headers"])
+def test_exported_headers_are_those_that_the_schema_has(
+    schema: str, log: Path, tmp_path: Path
+) -> None:
+    to = tmp_path / "out"
+    assert kfmt("export", log.parent, "--to", to, "--schema", schema).code == 0
+    (file,) = to.glob("records/*.parquet")
+    consumed = [{name: row[name] for name in ("key", "value")} for row in HELD]
+    expected = HELD if schema == "kfmt" else consumed
+    assert pq.ParquetFile(file).read().column("headers").to_pylist() == [
+        expected,
+        [],
+        expected[:1],
+    ]

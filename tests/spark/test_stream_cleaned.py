@@ -1,0 +1,121 @@
+"""A broker that compacts a log between the plan of a trigger and its tasks: each offset once."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.samples import ORDERS
+from tests.support.segments import positions
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+from kfmt_cli.sharing.pieces import Pieces
+from kfmt_cli.sharing.read_piece import UnreadError
+from kfmt_cli.spark.follower import Follower
+from kfmt_cli.spark.plan import Split
+from kfmt_cli.spark.request import request_of
+from kfmt_cli.spark.splits import read_split
+
+LOGS = sorted(ORDERS.parent.glob("*.log"))[:4]  # 240 records in 12 batches each
+LEFT = [offset for offset in range(960) if offset >= 480 or offset // 20 % 3 == 0]
+"""The offsets that the cleaner leaves."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "logs/orders-0"
+    made.mkdir(parents=True)
+    for log in LOGS:
+        (made / log.name).write_bytes(log.read_bytes())
+    return made
+
+
+def clean(folder: Path) -> None:
+    """Merge the first two segments, with every third batch, as the cleaner does."""
+    kept = []
+    for number, log in enumerate(LOGS[:2]):
+        data = log.read_bytes()
+        ends = [*positions(data), len(data)]
+        kept += [data[ends[i] : ends[i + 1]] for i in range(12) if (12 * number + i) % 3 == 0]
+    swap = folder / f"{LOGS[0].name}.swap"
+    swap.write_bytes(b"".join(kept))
+    for log in LOGS[:2]:
+        (folder / log.name).rename(folder / f"{log.name}.deleted")
+    swap.rename(folder / LOGS[0].name)
+
+
+def split_of(source: Follower) -> Split:
+    (split,) = source.splits({}, source.latest({}))
+    return split
+
+
+def follower(folder: Path) -> Follower:
+    return Follower(replace(request_of({}), paths=(str(folder.parent),)))
+
+
+@pytest.mark.parametrize("n_read", range(4))
+def test_each_offset_is_read_once(n_read: int, folder: Path) -> None:
+    """The log is cleaned before the first piece is read, or after some."""
+    source = follower(folder)
+    split, found = split_of(source), list[int]()
+    for i, batch in enumerate(read_split(source.request, split)):
+        found += batch.column("offset").to_pylist()
+        if i == n_read - 1:
+            assert len(found) == 240 * n_read
+            clean(folder)
+    if not n_read:
+        clean(folder)
+        found = [
+            offset
+            for batch in read_split(source.request, split)
+            for offset in batch.column("offset").to_pylist()
+        ]
+    assert set(Counter(found).values()) == {1}
+    assert set(LEFT) <= set(found)
+
+
+def test_a_log_that_is_read_in_parts_is_not_read_after_cleaning(folder: Path) -> None:
+    source = follower(folder)
+    split = split_of(source)
+    parts = Pieces(piece.part(0, piece.size // 2) for piece in split.pieces)
+    clean(folder)
+    with pytest.raises(UnreadError, match="was cleaned while it was read in parts"):
+        list(read_split(source.request, replace(split, pieces=parts)))
+
+
+def test_what_is_deleted_is_an_error(folder: Path) -> None:
+    source = follower(folder)
+    split = split_of(source)
+    (folder / LOGS[0].name).unlink()
+    with pytest.raises(UnreadError, match=r"000\.log: No such file or directory"):
+        list(read_split(source.request, split))
+
+
+@pytest.mark.parametrize("reads", ["task", "plan"])
+def test_a_swap_under_way_is_waited_for(
+    reads: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Old segments have gone, and the new one has not its name yet."""
+    source = follower(folder)
+    split = split_of(source)
+    clean(folder)
+    swap = folder / f"{LOGS[0].name}.swap"
+    (folder / LOGS[0].name).rename(swap)
+    ways: list[Callable[[], object]] = [lambda: swap.rename(folder / LOGS[0].name)]
+
+    def sleep(_: float) -> None:
+        ways.pop()()
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    if reads == "plan":
+        split = split_of(follower(folder))
+    rows = read_split(source.request, split)
+    assert [offset for batch in rows for offset in batch.column("offset").to_pylist()] == LEFT
+    assert not ways
