@@ -138,4 +138,11 @@ JOBS: list[ListedJob] = [
         table="batches",
         prepare=f"{_HERE}.stats:prepare",
     ),
+    ListedJob(
+        "compare",
+        "Compare two copies of partitions, A and B: replicas, or a backup and its source.",
+        f"{_HERE}.compare:run_job",
+        table="batches",
+        prepare=f"{_HERE}.compare:prepare",
+    ),
 ]
