@@ -54,6 +54,32 @@ class ListedJob:
 
 
 _HERE = "kfmt_cli.spark.jobs"
+_SELECTION = (
+    JobOption("--from-offset", "Skip records before this offset.", type=int),
+    JobOption("--to-offset", "Skip records after this offset.", type=int),
+    JobOption(
+        "--from-time", "Skip records older than this: ISO 8601 in UTC, now-1h or milliseconds."
+    ),
+    JobOption("--to-time", "Skip records newer than this."),
+    JobOption(
+        "--key",
+        "Only records with this key: text, ~REGEX, or a prefixed value such as int:5 or hex:….",
+    ),
+    JobOption("--value", "Only records with this value; same syntax as --key."),
+    JobOption(
+        "--header",
+        "Only records with this header: NAME or NAME=VALUE, same syntax as --key; may be repeated.",
+        is_list=True,
+    ),
+    JobOption("--producer-id", "Only records from this producer id.", type=int),
+    JobOption("--last", "Only the last N of these records in each partition.", type=int),
+    JobOption(
+        "--isolation",
+        "read_committed: skip aborted transactions, and stop at the first open one.",
+        choices=("read_uncommitted", "read_committed"),
+        default="read_uncommitted",
+    ),
+)
 _EXPORT = (
     JobOption(
         "--mode",
@@ -79,30 +105,7 @@ _EXPORT = (
         default="records",
     ),
     JobOption("--columns", "Record columns, comma-separated (Parquet only).", default=""),
-    JobOption("--from-offset", "Skip records before this offset.", type=int),
-    JobOption("--to-offset", "Skip records after this offset.", type=int),
-    JobOption(
-        "--from-time", "Skip records older than this: ISO 8601 in UTC, now-1h or milliseconds."
-    ),
-    JobOption("--to-time", "Skip records newer than this."),
-    JobOption(
-        "--key",
-        "Only records with this key: text, ~REGEX, or a prefixed value such as int:5 or hex:….",
-    ),
-    JobOption("--value", "Only records with this value; same syntax as --key."),
-    JobOption(
-        "--header",
-        "Only records with this header: NAME or NAME=VALUE, same syntax as --key; may be repeated.",
-        is_list=True,
-    ),
-    JobOption("--producer-id", "Only records from this producer id.", type=int),
-    JobOption("--last", "Only the last N of these records in each partition.", type=int),
-    JobOption(
-        "--isolation",
-        "read_committed: skip aborted transactions, and stop at the first open one.",
-        choices=("read_uncommitted", "read_committed"),
-        default="read_uncommitted",
-    ),
+    *_SELECTION,
 )
 _VERIFY = (
     JobOption("--deep", "Also decode every record.", is_flag=True),
@@ -144,5 +147,13 @@ JOBS: list[ListedJob] = [
         f"{_HERE}.compare:run_job",
         table="batches",
         prepare=f"{_HERE}.compare:prepare",
+    ),
+    ListedJob(
+        "find",
+        "Find records: the segment, batch and byte of each.",
+        f"{_HERE}.find_job:run_job",
+        _SELECTION,
+        table="batches",
+        prepare=f"{_HERE}.find_job:prepare",
     ),
 ]

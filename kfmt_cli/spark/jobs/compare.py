@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from functools import partial
 
 from kfmt_cli.arrow.batch_columns import keep_batches
-from kfmt_cli.arrow.checking import results_of
 from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.table_file import table_file
 from kfmt_cli.broker.replicas import Relation
@@ -26,15 +25,14 @@ from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.compared_range import COMPARED_RANGE, RangeStatus
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.compared import PieceColumns, Pair, compared
+from kfmt_cli.spark.compared import Pair, PieceColumns, compared
 from kfmt_cli.spark.job import Job, Result
 from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened, rows_table
-from kfmt_cli.spark.ledger import Ledger, file_of
+from kfmt_cli.spark.ledger import Ledger, part_name
 from kfmt_cli.spark.tasks import in_tasks
 from kfmt_cli.spark.work import run
 from kfmt_cli.spark.worker import carried, home_for
 
-FOLDER = "_kfmt/columns"
 MOST_SHOWN = 20  # ranges as lines
 TASKS_PER_CORE = 4
 _NAMES = {
@@ -49,11 +47,8 @@ Place = tuple[str | None, int | None, str]
 
 def keep(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
     """Check pieces as `verify` does, and keep their batches."""
-    name = f"{FOLDER}/{file_of(pieces, 0).removesuffix('.json')}.arrow"
-    results: list[Result] = []
-    for kept in keep_batches(request, pieces, f"{to}/{name}"):
-        parts = {"first": kept.first, "end": kept.end, "batches": kept.batches, "file": name}
-        results.append({**parts, **results_of(kept.findings, kept.edges), "outputs": []})
+    name = part_name(pieces)
+    results = [kept.result(name) for kept in keep_batches(request, pieces, f"{to}/{name}")]
     results[0]["outputs"] = [name]
     return results
 
@@ -144,7 +139,7 @@ def _pairs(
         findings.take(result)
         summary.numbers["segments"] += piece.start == 0
         summary.numbers["bytes"] += piece.end - piece.start
-        summary.numbers["batches"] += result["batches"]
+        summary.numbers["batches"] += result["rows"]
         side, place = _place_of(piece, tops)
         kept = PieceColumns(piece, f"{folder}/{result['file']}", result["first"], result["end"])
         sides[side][place].append(kept)
