@@ -7,6 +7,8 @@ a partition whose segments were read by many.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,28 +30,54 @@ _NUMBERS = {name: i for i, name in enumerate(NAMES)}
 _SCHEMA = pa.schema([(name, pa.int64()) for name in NAMES])
 
 
-def keep_batches(request: Request, pieces: Sequence[Piece], path: str) -> list[KeptRows]:
+@dataclass(slots=True)
+class KeptBatches(KeptRows):
+    """The batches of a piece."""
+
+    offsets: tuple[int, int] | None = None
+    """The first and the last; None without batches."""
+    has_holes: bool = False
+    """Whether compaction has removed records."""
+
+    def take(self, batches: BatchTable) -> None:
+        """Count batches."""
+        first, last = int(batches.base_offset.min()), int(batches.last_offset.max())
+        known = self.offsets or (first, last)
+        self.offsets = min(first, known[0]), max(last, known[1])
+        span = batches.last_offset - batches.base_offset + 1
+        self.has_holes |= bool(((batches.is_v2 == 1) & (batches.records_count < span)).any())
+        self.rows += len(batches)
+
+    def result(self, file: str) -> dict[str, Any]:
+        """These as the result of a piece, as JSON."""
+        more = {"offsets": self.offsets, "has_holes": self.has_holes}
+        return {**KeptRows.result(self, file), **more}
+
+
+def keep_batches(request: Request, pieces: Sequence[Piece], path: str) -> list[KeptBatches]:
     """Write the batches of pieces to a file, and check them; raises OutputError, WorkError."""
-    found: list[KeptRows] = []
+    found: list[KeptBatches] = []
     with part_file(path, _SCHEMA) as out:
         for read in blocks_of(request, pieces):
-            kept = KeptRows(out.n)
+            kept = KeptBatches(out.n)
             with telling(read.piece):
                 for block in read.blocks:
-                    for batch in _batches_of(block, request.limit):
-                        out.write(batch)
-                        kept.rows += len(batch)
-            found.append(kept.ended(out, read))
+                    for run in _complete(block, request.limit):
+                        columns = [pa.array(run.batches[name]) for name in NAMES]
+                        out.write(pa.RecordBatch.from_arrays(columns, schema=_SCHEMA))
+                        kept.take(run.batches)
+            kept.ended(out, read)
+            found.append(kept)
     return found
 
 
-def _batches_of(block: Block, limit: Limit) -> Iterator[pa.RecordBatch]:
+def _complete(block: Block, limit: Limit) -> Iterator[Block]:
+    """The batches of a block, run by run, with the base offsets of wrappers."""
     for run in runs(block):
         if is_legacy(run) and run.batches.compression.any():
-            read_records(run, limit)  # sets the base offsets of wrappers
+            read_records(run, limit)
         if len(run.batches):
-            columns = [pa.array(run.batches[name]) for name in NAMES]
-            yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+            yield run
 
 
 def kept_batches(path: str, first: int, end: int) -> Iterator[BatchTable]:

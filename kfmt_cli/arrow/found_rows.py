@@ -42,7 +42,8 @@ def keep_found(request: Request, pieces: Sequence[Piece], path: str) -> list[Kep
                         part = ArrowPart(Section(FOUND, table, _VIA))
                         out.write(record_batch(part, columns, shared))
                         kept.rows += len(table)
-            found.append(kept.ended(out, read))
+            kept.ended(out, read)
+            found.append(kept)
     return found
 
 

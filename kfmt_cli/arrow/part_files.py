@@ -48,10 +48,9 @@ class KeptRows:
     findings: list[Finding] = field(default_factory=list)
     edges: Edges | None = None
 
-    def ended(self, out: PartWriter, read: BlocksRead) -> KeptRows:
-        """These, once the piece is read and its rows are written."""
+    def ended(self, out: PartWriter, read: BlocksRead) -> None:
+        """Complete these, once the piece is read and its rows are written."""
         self.end, self.findings, self.edges = out.n, read.findings, read.edges
-        return self
 
     def result(self, file: str) -> dict[str, Any]:
         """These as the result of a piece, as JSON."""

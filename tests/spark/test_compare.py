@@ -165,9 +165,105 @@ def test_partitions_of_one_side_only(job: Job, tmp_path: Path) -> None:
     assert f"  two-0  0–9  missing in A: {there}\n" in done.out
 
 
+@pytest.fixture
+def table(job: Job, tmp_path: Path) -> Path:
+    """An export of the partition of seven segments, a file for each two thirds of a segment."""
+    more = ("--max-split-bytes", "20000")
+    job("export", ORDERS_0, "--to", tmp_path / "x/table", "--one-file-per-partition", *more)
+    return tmp_path / "x/table"
+
+
+def files_of(table: Path) -> list[Path]:
+    return sorted(table.glob("records/*.parquet"))
+
+
+def test_segments_and_the_table_exported_from_them(job: Job, table: Path) -> None:
+    assert len(files_of(table)) > 5
+    for part in (table, table / "records"):
+        assert compared(job, ORDERS_0, part) == [("identical", "identical", 0, 1499, None)]
+        shutil.rmtree(part.parent.parent / "to")
+
+
+def test_an_export_without_one_of_its_files(job: Job, table: Path) -> None:
+    from pyarrow import parquet as pq
+
+    for place in (0, 3, -1):
+        gone = files_of(table)[place]
+        data = gone.read_bytes()
+        offsets = pq.read_table(gone)["offset"].to_pylist()
+        gone.unlink()
+        found = compared(job, ORDERS_0, table, 1)
+        why = "missing from the other"
+        lacking = ("missing", "only in A", offsets[0], offsets[-1], why)
+        assert [row for row in found if row[0] != "identical"] == [lacking]
+        assert sum(row[3] - row[2] + 1 for row in found) == 1500
+        gone.write_bytes(data)
+        shutil.rmtree(table.parent.parent / "to")
+    files_of(table)[2].write_bytes(b"no Parquet")
+    done = job("compare", ORDERS_0, table, "--to", table.parent / "to", code=3)
+    assert f"{files_of(table)[2]}: Parquet magic bytes not found" in done.err
+
+
+def test_a_table_with_other_records(job: Job, table: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet as pq
+
+    file = files_of(table)[1]
+    rows = pq.read_table(file)
+    first = rows["offset"][0].as_py()
+    changed = rows.to_pylist()
+    changed[3]["value"] += b"!"
+    changed[5]["headers"] = [{"key": "new", "value": None}]
+    changed[7]["key"] = b"other"
+    changed[9]["timestamp_ms"] += 1
+    pq.write_table(pa.Table.from_pylist(changed, schema=rows.schema), file)
+    found = compared(job, ORDERS_0, table, 1)
+    differing = [row[2:4] for row in found if row[:2] == ("differs", "diverged")]
+    assert differing == [(first + i, first + i) for i in (3, 5, 7, 9)]
+    assert {row[0] for row in found} == {"differs", "identical"}
+
+
+def test_retention_and_compaction_after_an_export(job: Job, table: Path, copied: Path) -> None:
+    """What the segments lack is explained; a table has no retention."""
+    logs = sorted(copied.glob("*.log"))
+    logs[0].unlink()
+    begin = int(logs[1].stem)
+    retained = ("explained", "only in A", 0, begin - 1, "the other starts later (retention)")
+    expected = [retained, ("identical", "identical", begin, 1499, None)]
+    assert compared(job, table, copied) == expected
+
+
+def test_compaction_after_an_export(job: Job, tmp_path: Path) -> None:
+    source, to = BROKERS[0] / "orders-0", tmp_path / "a/table"
+    job("export", source, "--to", to)
+    rows = kfmt("dump", source, "--records", "--json").rows
+    kept = [
+        {name: value for name, value in row.items() if name != "records_count"}
+        for row in rows
+        if row["type"] == "batch" or row["offset"] % 20 in (0, 19) or row["offset"] % 3
+    ]
+    (tmp_path / "lines").write_text("".join(json.dumps(row) + "\n" for row in kept))
+    assert kfmt("build", tmp_path / "lines", tmp_path / "b/orders-0").code == 0
+    first, among, last = compared(job, to, tmp_path / "b/orders-0")
+    assert (first[0], among[0], last[0]) == ("identical", "explained", "identical")
+    assert (among[1:4], last[2:4]) == (("compacted", 3, 1497), (1498, 1499))
+
+
+def test_two_tables_and_several_partitions_in_a_file(job: Job, tmp_path: Path) -> None:
+    a, b = tmp_path / "a", tmp_path / "b"
+    for to in (a, b):
+        job("export", BROKERS[0], "--to", to)
+    to = tmp_path / "to"
+    done = job("compare", a, b, "--to", to, "--format", "json")
+    assert {row[0] for row in ranges(to)} == {"identical"}
+    assert "17 partitions, 0 segments" in done.out
+    done = job("compare", a, BROKERS[0], "--topics", "orders,txn", "--to", tmp_path / "some")
+    assert "2 partitions" in done.out
+
+
 def test_wrong_usage_and_inputs(job: Job, tmp_path: Path) -> None:
     to = tmp_path / "to"
-    for paths in ((ORDERS_0,), (ORDERS_0, ORDERS_0), (ORDERS_0, BROKERS[0], BROKERS[1])):
+    for paths in ((ORDERS_0,), (ORDERS_0, ORDERS_0), (ORDERS_0, *BROKERS)):
         assert "compare takes two paths, A and B" in job("compare", *paths, "--to", to, code=2).err
     assert job("compare", ORDERS_0, tmp_path / "none", "--to", to, code=3).err
     for name in ("disk1", "disk2"):

@@ -42,6 +42,8 @@ class ListedJob:
     """Its own options, in addition to the common ones."""
     table: str = "segments"
     """The table whose files are the inputs."""
+    inputs: str = "kfmt_cli.arrow.inputs:files_of"
+    """Module and function that list the inputs of a request."""
     prepare: str = ""
     """Module and function that look at the output directory before Spark starts."""
     forecast: str = ""
@@ -143,9 +145,11 @@ JOBS: list[ListedJob] = [
     ),
     ListedJob(
         "compare",
-        "Compare two copies of partitions, A and B: replicas, or a backup and its source.",
+        "Compare two copies of partitions, A and B: replicas, a backup and its source, or segments "
+        "and the records exported from them.",
         f"{_HERE}.compare:run_job",
         table="batches",
+        inputs=f"{_HERE}.compare:inputs_of",
         prepare=f"{_HERE}.compare:prepare",
     ),
     ListedJob(

@@ -6,26 +6,33 @@ columns. Then a task takes both copies of a partition, however many wrote their 
 
 from __future__ import annotations
 
-import os
 import pickle
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import astuple, replace
 from functools import partial
 
 from kfmt_cli.arrow.batch_columns import keep_batches
+from kfmt_cli.arrow.checking import results_of
+from kfmt_cli.arrow.exported_rows import Span, exported_files, is_exported, spans_of
+from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.table_file import table_file
 from kfmt_cli.broker.replicas import Relation
-from kfmt_cli.checks.comparison import Row
-from kfmt_cli.core.urls import is_local, local
+from kfmt_cli.checks.comparison import MISSING, Row
+from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.tree import printable
-from kfmt_cli.errors import UsageError
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.findings.damage import FILE_UNREADABLE
+from kfmt_cli.findings.finding import Finding
 from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.compared_range import COMPARED_RANGE, RangeStatus
 from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.compared import Pair, PieceColumns, compared
+from kfmt_cli.sharing.pieces import Pieces
+from kfmt_cli.sharing.request import LEAST_SPLIT, Request
+from kfmt_cli.spark.compared import Pair, compared
+from kfmt_cli.spark.copies_of_partitions import Copies, check_places, merged_rows, top_of
 from kfmt_cli.spark.job import Job, Result
 from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened, rows_table
 from kfmt_cli.spark.ledger import Ledger, part_name
@@ -41,34 +48,70 @@ _NAMES = {
     RangeStatus.MISSING: "missing_ranges",
     RangeStatus.DIFFERS: "differing_ranges",
 }
-Place = tuple[str | None, int | None, str]
-"""Topic and partition; without a topic, the directory below the path."""
+
+
+def inputs_of(
+    request: Request, tell: Callable[[str], None] | None = None, *, is_checked: bool = False
+) -> Pieces:
+    """The segments and the files of tables of both copies; raises InputError, UsageError. A topic
+    that one has no files of is missing in it."""
+    del is_checked
+    if len(request.paths) != 2:
+        raise UsageError("compare takes two paths, A and B")
+    found: list[Piece] = []
+    for path in request.paths:
+        if (files := exported_files(path)) is not None:
+            whole = ((file.path, file.size, file.modified) for file in files)
+            found += (Piece(name, UNKNOWN, None, n, at, 0, n) for name, n, at in whole)
+        else:
+            of_path = replace(request, paths=(path,))
+            found += files_of(of_path, tell)
+    return Pieces(found).in_order()
 
 
 def keep(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
-    """Check pieces as `verify` does, and keep their batches."""
-    name = part_name(pieces)
-    results = [kept.result(name) for kept in keep_batches(request, pieces, f"{to}/{name}")]
-    results[0]["outputs"] = [name]
+    """Check pieces as `verify` does, and keep their batches; of a table, find the partitions."""
+    segments, name = [piece for piece in pieces if not is_exported(piece)], part_name(pieces)
+    kept = keep_batches(request, segments, f"{to}/{name}") if segments else []
+    found = iter([each.result(name) for each in kept])
+    results = [_of_table(request, piece) if is_exported(piece) else next(found) for piece in pieces]
+    results[0]["outputs"] = [name] if segments else []
     return results
+
+
+def _of_table(request: Request, piece: Piece) -> Result:
+    """The partitions with records in a file of a table."""
+    findings, spans = [], list[Span]()
+    try:
+        every, topics = spans_of(piece.path), request.topics
+        spans = [span for span in every if not topics or span.topic in topics]
+    except InputError as error:
+        findings.append(Finding(piece.path, FILE_UNREADABLE, None, str(error)))
+    rows = sum(span.rows for span in spans)
+    kept = results_of(findings, None)
+    return {"rows": rows, "spans": [astuple(span) for span in spans], "outputs": [], **kept}
 
 
 def prepare(context: Context) -> Ledger:
     """The directory of the job; raises UsageError if it holds other results, or if there are not
     two copies to compare."""
     paths = context.request.paths
-    if len(paths) != 2 or _top(paths[0]) == _top(paths[1]):
-        raise UsageError("compare takes two paths, A and B: " + ", ".join(map(printable, paths)))
+    if top_of(paths[0]) == top_of(paths[1]):
+        raise UsageError(f"compare takes two paths, A and B: {printable(paths[0])} is given twice")
     return opened(context, Job("compare", keep, {}))
 
 
 def run_job(context: Context) -> JobSummary:
     """Compare every partition."""
     ledger: Ledger = context.prepared or prepare(context)
-    _check_places(context)
+    if context.files is None:
+        context.files = inputs_of(context.request)
+    check_places(context.request.paths, context.inputs())
     ledger.plan(context.request, context.inputs())
     findings = JobFindings()
-    summary = JobSummary(dict.fromkeys(("partitions", "segments", "bytes", "batches"), 0))
+    summary = JobSummary(
+        dict.fromkeys(("partitions", "segments", "bytes", "batches", "records"), 0)
+    )
     ranges: Counter[str] = Counter()
     with ExitStack() as files:
         schema = schema_of(COMPARED_RANGE.leaves)
@@ -76,11 +119,9 @@ def run_job(context: Context) -> JobSummary:
         table = files.enter_context(table_file(place, schema, context.format))
         place, schema = f"{context.to}/findings/part-0", rows_table("findings")
         findings.table = files.enter_context(table_file(place, schema, context.format))
-        pairs = list(_pairs(context, ledger, findings, summary))
-        names = schema_of(COMPARED_RANGE.leaves).names
+        pairs = _pairs(context, ledger, findings, summary)
         shown: list[dict[str, object]] = []
-        for values in _compared(context, pairs):
-            row = dict(zip(names, values, strict=True))
+        for row in merged_rows(_compared(context, pairs)):
             table.add((row,))
             ranges[str(row["status"])] += 1
             if row["status"] != RangeStatus.IDENTICAL.value:
@@ -100,54 +141,18 @@ def run_job(context: Context) -> JobSummary:
     return summary
 
 
-def _top(path: str) -> str:
-    return os.path.abspath(local(path)) if is_local(path) else path.rstrip("/")  # noqa: PTH100
-
-
-def _side_of(context: Context) -> tuple[str, str]:
-    a, b = map(_top, context.request.paths)
-    return a, b
-
-
-def _place_of(piece: Piece, tops: tuple[str, str]) -> tuple[int, Place]:
-    """Which copy a piece belongs to, 0 or 1, and its place in it."""
-    below = [i for i, top in enumerate(tops) if f"{piece.path}/".startswith(f"{top}/")]
-    side = max(below, key=lambda i: len(tops[i]))
-    topic, partition = piece.place
-    rest = "" if topic is not None else piece.folder.removeprefix(tops[side])
-    return side, (topic, partition, rest)
-
-
-def _check_places(context: Context) -> None:
-    """Raise UsageError if a copy has a partition in two directories, or has none."""
-    tops = _side_of(context)
-    folders: dict[tuple[int, Place], str] = {}
-    for piece in context.inputs():
-        held = folders.setdefault(_place_of(piece, tops), piece.folder)
-        if held != piece.folder:
-            both = f"{printable(held)} and {printable(piece.folder)}"
-            raise UsageError(f"{both} are the same partition: compare with one of them at a time")
-
-
 def _pairs(
     context: Context, ledger: Ledger, findings: JobFindings, summary: JobSummary
-) -> Iterator[Pair]:
+) -> list[Pair]:
     """Both copies of each partition, once all batches are kept."""
-    tops, folder = _side_of(context), ledger.job.folder(ledger.to)
-    sides: tuple[dict[Place, list[PieceColumns]], ...] = defaultdict(list), defaultdict(list)
+    copies = Copies(context.request.paths, ledger.job.folder(ledger.to))
     for piece, result in run(context.spark, context.request, ledger, context.advance):
         findings.take(result)
-        summary.numbers["segments"] += piece.start == 0
+        summary.numbers["segments"] += piece.start == 0 and not is_exported(piece)
         summary.numbers["bytes"] += piece.end - piece.start
-        summary.numbers["batches"] += result["rows"]
-        side, place = _place_of(piece, tops)
-        kept = PieceColumns(piece, f"{folder}/{result['file']}", result["first"], result["end"])
-        sides[side][place].append(kept)
-    a, b = sides
-    if len(a) == len(b) == 1:  # also copies under another name
-        b = dict(zip(a, b.values(), strict=True))
-    for place in {**a, **b}:
-        yield Pair(place[0], place[1], tuple(a.get(place, ())), tuple(b.get(place, ())))
+        summary.numbers["records" if is_exported(piece) else "batches"] += result["rows"]
+        copies.take(piece, result)
+    return list(copies.pairs())
 
 
 def _compared(context: Context, pairs: list[Pair]) -> Iterator[Row]:
@@ -155,23 +160,23 @@ def _compared(context: Context, pairs: list[Pair]) -> Iterator[Row]:
     if not pairs:
         return
     spark, request = context.spark, context.request
-    shares = [pickle.dumps(share) for share in _shares(pairs, request.parallelism)]
+    target = sum(pair.n_bytes for pair in pairs) // (request.parallelism * TASKS_PER_CORE)
+    parts = [part for pair in pairs for part in pair.shares(max(target, LEAST_SPLIT))]
+    shares = [pickle.dumps(share) for share in _packed(parts, target)]
     do = carried(home_for(spark), partial(_do, request))
     for answer in in_tasks(spark, do, shares, f"kfmt compare into {context.to}"):
         yield from pickle.loads(answer)  # noqa: S301 (the tasks' own)
 
 
-def _shares(pairs: list[Pair], cores: int) -> Iterator[list[Pair]]:
-    sizes = [sum(kept.piece.end - kept.piece.start for kept in (*p.a, *p.b)) for p in pairs]
-    target = sum(sizes) // (cores * TASKS_PER_CORE)
+def _packed(pairs: list[Pair], target: int) -> Iterator[list[Pair]]:
     share: list[Pair] = []
     room = target
-    for pair, size in zip(pairs, sizes, strict=True):
-        if share and size > room:
+    for pair in pairs:
+        if share and pair.n_bytes > room:
             yield share
             share, room = [], target
         share.append(pair)
-        room -= size
+        room -= pair.n_bytes
     yield share
 
 
@@ -192,4 +197,5 @@ def _line(row: dict[str, object]) -> str:
         status = f"missing in {'B' if relation is Relation.ONLY_A else 'A'}"
     elif relation in (Relation.ONLY_A, Relation.ONLY_B):
         status = f"{relation.value}, {status}"
-    return f"{name}  {row['first_offset']}–{row['last_offset']}  {status}: {row['why']}"
+    why = "" if row["why"] == MISSING else f": {row['why']}"
+    return f"{name}  {row['first_offset']}–{row['last_offset']}  {status}{why}"
