@@ -10,23 +10,20 @@ from typing import Any
 
 from kfmt_cli.broker.rolling import Rolling
 from kfmt_cli.commands.run import Run, told
-from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
-from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.writing.build.builder import SegmentBuilder
+from kfmt_cli.writing.build.derived import write_derived
 from kfmt_cli.writing.build.jsonl import PIECE, Line, read_lines
 from kfmt_cli.writing.build.notes import write_notes
 from kfmt_cli.writing.build.options import Options
 from kfmt_cli.writing.output import Staging, staged
-from kfmt_cli.writing.rebuild import How, rebuild
 from kfmt_cli.writing.rolling import RollingWriter
 
 BUILT = ResultType(("bytes", "batches", "entries"), {"batches": 9, "entries": 9, "bytes": 14})
-FROM_THE_LOG = (TRANSACTION_INDEX.suffix, PRODUCER_SNAPSHOT.suffix)
 
 
 def options_of(
@@ -108,14 +105,8 @@ class Build:
         folders = {*writer.logs, *writer.snapshots}
         flat = len(folders) == 1 and self.topic is None
         for folder, segments in writer.logs.items():
-            names = [segment.name for segment in segments]
-            logs = [classify(str(staging.folder / name), name) for name in names]
-            how = How(self.rolling.index_interval_bytes)
-            for done in rebuild(logs, how, lambda _: None, from_nothing=True):
-                for name, data in done.files.items():
-                    known = name.endswith(TRANSACTION_INDEX.suffix) or done.has_producers
-                    if data is not None and name.endswith(FROM_THE_LOG) and known:
-                        staging.put(str(PurePath(folder) / name), data)
+            interval = self.rolling.index_interval_bytes
+            for done in write_derived(staging, folder, segments, interval):
                 shown = PurePath(done.log.name).name if flat else done.log.name
                 numbers = {"bytes": done.size, "batches": done.batches, "entries": done.entries}
                 result = Result(BUILT, shown, LOG.name, numbers)

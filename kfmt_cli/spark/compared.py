@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from kfmt_cli.arrow.batch_columns import kept_batches
-from kfmt_cli.arrow.exported_rows import Span, offsets_of, rows_in
+from kfmt_cli.arrow.exported_rows import Span, WantedRows, offsets_of, rows_in
 from kfmt_cli.arrow.inputs import at_hand
 from kfmt_cli.arrow.record_compare import COMPARED, compare_records
 from kfmt_cli.arrow.tables import rows_of
@@ -123,8 +123,8 @@ class PartitionCopy:
     def records(self, request: Request, bounds: Bounds) -> Iterator[pa.RecordBatch]:
         """The records within the bounds, in the columns `COMPARED`; raises InputError."""
         for file in sorted(self.files, key=lambda file: file.first):
-            rows = rows_in(file.path, file.span.topic, file.span.partition, COMPARED)
-            yield from _within(rows, bounds)
+            wanted = WantedRows(file.span.topic, file.span.partition, COMPARED, bounds=bounds)
+            yield from _within(rows_in(file.path, wanted), bounds)
         parts = [part for kept in self.pieces if (part := kept.part(bounds)) is not None]
         request = replace(request, table=RECORDS.name, columns=COMPARED)
         yield from _within(rows_of(request, RECORDS.name, parts), bounds)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kfmt_cli.core.lazy import load
+from kfmt_cli.formats.batch import CODECS
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,15 @@ _VERIFY = (
     JobOption("--strict", "Also exit with 1 on warnings.", is_flag=True),
 )
 
+_RESTORE = (
+    JobOption(
+        "--compression",
+        "Codec for partitions without a table of batches.",
+        choices=CODECS,
+        default="none",
+    ),
+)
+
 JOBS: list[ListedJob] = [
     ListedJob(
         "segments",
@@ -159,5 +169,14 @@ JOBS: list[ListedJob] = [
         _SELECTION,
         table="batches",
         prepare=f"{_HERE}.find_job:prepare",
+    ),
+    ListedJob(
+        "restore",
+        "Write the segments of partitions again from the records exported from them.",
+        f"{_HERE}.restore:run_job",
+        _RESTORE,
+        table="batches",
+        inputs=f"{_HERE}.restore:inputs_of",
+        prepare=f"{_HERE}.restore:prepare",
     ),
 ]

@@ -15,13 +15,12 @@ from functools import partial
 
 from kfmt_cli.arrow.batch_columns import keep_batches
 from kfmt_cli.arrow.checking import results_of
-from kfmt_cli.arrow.exported_rows import Span, exported_files, is_exported, spans_of
+from kfmt_cli.arrow.exported_rows import Span, exported_pieces, is_exported, spans_in
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.table_file import table_file
 from kfmt_cli.broker.replicas import Relation
 from kfmt_cli.checks.comparison import MISSING, Row
-from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.damage import FILE_UNREADABLE
@@ -60,12 +59,8 @@ def inputs_of(
         raise UsageError("compare takes two paths, A and B")
     found: list[Piece] = []
     for path in request.paths:
-        if (files := exported_files(path)) is not None:
-            whole = ((file.path, file.size, file.modified) for file in files)
-            found += (Piece(name, UNKNOWN, None, n, at, 0, n) for name, n, at in whole)
-        else:
-            of_path = replace(request, paths=(path,))
-            found += files_of(of_path, tell)
+        files = exported_pieces(path)
+        found += files_of(replace(request, paths=(path,)), tell) if files is None else files
     return Pieces(found).in_order()
 
 
@@ -83,7 +78,7 @@ def _of_table(request: Request, piece: Piece) -> Result:
     """The partitions with records in a file of a table."""
     findings, spans = [], list[Span]()
     try:
-        every, topics = spans_of(piece.path), request.topics
+        (_, every), topics = spans_in(piece.path), request.topics
         spans = [span for span in every if not topics or span.topic in topics]
     except InputError as error:
         findings.append(Finding(piece.path, FILE_UNREADABLE, None, str(error)))
