@@ -51,11 +51,11 @@ class RestoredCounts:
 
     records: int = 0
     batches: int = 0
-    same: int = 0
+    unchanged_batches: int = 0
     """Batches with the checksum that they had."""
-    repeated: int = 0
+    repeated_records: int = 0
     """Records that other files have too, as of another replica."""
-    missing: int = 0
+    missing_records: int = 0
     """Records that batches had and the table of records has not."""
     damaged: int = 0
     """Batches whose checksum did not match, with their records, which are left out."""
@@ -159,7 +159,7 @@ class PartitionRestorer:
         self.counts.records = self._growing.records
         if self._batches is not None:
             of_v2 = self._growing.records - self._undeclared
-            self.counts.missing = max(self._declared - of_v2, 0)
+            self.counts.missing_records = max(self._declared - of_v2, 0)
 
     def _fresh(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows above all earlier offsets."""
@@ -167,7 +167,7 @@ class PartitionRestorer:
         before = np.maximum.accumulate(np.concatenate([[self._last], offsets]))[:-1]
         keep = offsets > before
         self._last = max(self._last, int(offsets.max(initial=-1)))
-        self.counts.repeated += len(rows) - int(keep.sum())
+        self.counts.repeated_records += len(rows) - int(keep.sum())
         return rows if keep.all() else rows.filter(pa.array(keep))
 
     # With the table of batches.
@@ -301,7 +301,7 @@ class PartitionRestorer:
             stored = data[places[:, None] + np.arange(4)].astype(np.int64)
             made = stored @ (1 << np.arange(24, -1, -8))
             same = (last[at] == written.last_offset) & (crc[at] & 0xFFFFFFFF == made)
-            self.counts.same += int(same.sum())
+            self.counts.unchanged_batches += int(same.sum())
         self.writer.append(written)
 
 

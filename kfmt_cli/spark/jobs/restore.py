@@ -34,14 +34,15 @@ from kfmt_cli.spark.ledger import Ledger
 from kfmt_cli.spark.tasks import in_tasks
 from kfmt_cli.spark.work import run
 from kfmt_cli.spark.worker import carried, home_for
+from kfmt_cli.topics import CLUSTER_METADATA
 from kfmt_cli.writing.output import need_local
 
 TASKS_PER_CORE = 4
 MOST_SHOWN = 20  # partitions as lines
 _LOSSES = {
-    "missing": "in the table of batches, not in that of records",
+    "missing_records": "in the table of batches, not in that of records",
     "damaged": "of damaged batches left out",
-    "repeated": "in more than one file, written once",
+    "repeated_records": "in more than one file, written once",
 }
 
 
@@ -72,7 +73,12 @@ def _spans(request: Request, piece: Piece) -> Result:
     except InputError as error:
         findings.append(Finding(piece.path, FILE_UNREADABLE, None, str(error)))
     topics = request.topics
-    kept = [astuple(span) for span in found if not topics or span.topic in topics]
+    # A broker does not start on a metadata log without its snapshots, which no table has.
+    kept = [
+        astuple(span)
+        for span in found
+        if (span.topic in topics if topics else span.topic != CLUSTER_METADATA)
+    ]
     return {"table": table, "spans": kept, "outputs": [], **results_of(findings, None)}
 
 
@@ -104,7 +110,7 @@ def run_job(context: Context) -> JobSummary:
     findings.sum_up(summary)
     summary.lines += _kept(partitions, total)
     summary.numbers = {"partitions": n_restored, **asdict(total)}
-    summary.errors += total.missing + total.damaged
+    summary.errors += total.missing_records + total.damaged
     summary.written = [f"{context.to}/{LOG_DIRECTORY}"]
     return summary
 
@@ -166,8 +172,9 @@ def _losses(each: ExportedPartition, counts: RestoredCounts) -> Iterator[str]:
 def _kept(partitions: list[ExportedPartition], total: RestoredCounts) -> Iterator[str]:
     """What could be kept, and what not."""
     bare = sum(not each.batches for each in partitions)
-    if total.same:
-        yield f"{grouped(total.same)} of {count(total.batches, 'batch', 'batches')} as they were"
+    if total.unchanged_batches:
+        n = grouped(total.unchanged_batches)
+        yield f"{n} of {count(total.batches, 'batch', 'batches')} as they were"
     if bare:
         yield (
             f"{count(bare, 'partition')} without a table of batches: codecs, leader epochs and "
