@@ -22,8 +22,9 @@ from kfmt_cli.disk.kinds import kind_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import NO_TIMESTAMP, STORED_CRC_AT
 from kfmt_cli.log.records import Records
+from kfmt_cli.render.style import count
 from kfmt_cli.rows.log_tables import RecordTable
-from kfmt_cli.writing.batches import BIT, Written
+from kfmt_cli.writing.batches import BIT, CODEC_MASK, Written
 from kfmt_cli.writing.build.drafts import draft, must_part
 from kfmt_cli.writing.build.growing import Growing
 from kfmt_cli.writing.build.parse import COLUMNS
@@ -33,9 +34,11 @@ from kfmt_cli.writing.rolling import RollingWriter
 
 LAST = (1 << 63) - 1
 NO_ENDS: IntArray = np.zeros(0, np.int64)
+OF_DESCRIBED = ("offset", "timestamp_ms", "timestamp_type", "key", "value", "headers")
+"""The columns of records whose batches are known."""
 OF_RECORDS = (
-    *("offset", "timestamp_ms", "timestamp_type", "key", "value", "headers", "producer_id"),
-    *("producer_epoch", "sequence", "transactional", "control", "file", "batch_position"),
+    *(*OF_DESCRIBED, "producer_id", "producer_epoch", "sequence", "transactional", "control"),
+    *("file", "batch_position"),
 )
 _OF_HEADERS = (
     *("magic", "base_offset", "partition_leader_epoch", "attributes", "last_offset_delta"),
@@ -59,6 +62,17 @@ class RestoredCounts:
     """Records that batches had and the table of records has not."""
     damaged: int = 0
     """Batches whose checksum did not match, with their records, which are left out."""
+
+    def losses(self) -> Iterator[str]:
+        """What could not be written, as text."""
+        if self.missing_records:
+            words = count(self.missing_records, "record")
+            yield f"{words} in the table of batches, not in that of records"
+        if self.damaged:
+            yield f"{count(self.damaged, 'damaged batch', 'damaged batches')} left out"
+        if self.repeated_records:
+            words = count(self.repeated_records, "record")
+            yield f"{words} in more than one file, written once"
 
     def add(self, other: RestoredCounts) -> None:
         """Add those of another partition."""
@@ -116,7 +130,7 @@ class PartitionRestorer:
     """Writes the records of a partition into segments under a folder of a staging.
 
     batches: the rows of its table of batches in offset order; None without such a table. codec: the
-    number of the codec for batches that are not described. name: for messages.
+    number of the codec of all batches; None for that of the table, or none. name: for messages.
     """
 
     def __init__(
@@ -126,12 +140,12 @@ class PartitionRestorer:
         folder: str,
         rolling: Rolling,
         batches: Iterable[pa.RecordBatch] | None = None,
-        codec: int = 0,
+        codec: int | None = None,
     ) -> None:
         self.name = name
         self.counts = RestoredCounts()
         self.writer = RollingWriter(staging, rolling)
-        self._folder = folder
+        self._folder, self._by_file = folder, rolling.by_file
         self._batches = None if batches is None else _Batches(iter(batches))
         self._codec = codec
         self._growing = Growing(self._put)
@@ -224,6 +238,10 @@ class PartitionRestorer:
         ends = np.cumsum(counts)
         records = _NOTHING if rows is None or not len(rows) else records_of_rows(rows)
         drafts = _drafts_of(chosen, records, counts)
+        if self._codec is not None:
+            is_data = drafts.attributes & BIT["control"] == 0
+            packed = drafts.attributes & ~CODEC_MASK | self._codec
+            drafts.attributes = np.where(is_data, packed, drafts.attributes)
         known = np.array([chosen["last_offset"], chosen["crc"], drafts.magic])
         open_ones = self._known[:, -1:] if self._growing.open else self._known[:, :0]
         self._known = np.concatenate([open_ones, known], axis=1)
@@ -245,9 +263,10 @@ class PartitionRestorer:
             return
         self._file = file
         base = None if file is None else kind_of(file.rpartition("/")[2])[1]
-        if base is not None and base > self._begun:
+        is_first = self._begun < 0
+        if base is not None and base > self._begun and (is_first or self._by_file):
             self._begun = base
-            self.writer.begin(self._folder, base, of_file=of_file)
+            self.writer.begin(self._folder, base, of_file=of_file and self._by_file)
 
     # Without it.
 
@@ -258,14 +277,16 @@ class PartitionRestorer:
         facts = np.array([numbers(rows.column(name)) for name in _FACTS])
         times = np.where(table.timestamp_type == APPEND_TIME, table.timestamp, 0)
         facts = np.concatenate([facts, [table.timestamp_type, times]])
-        files = rows.column("file").to_numpy(zero_copy_only=False)
+        coded = rows.column("file").dictionary_encode()
+        files, names = numbers(coded.indices), coded.dictionary.to_pylist()
+        file_at = [None if i < 0 else names[i] for i in files[[0, -1]].tolist()]
         parted = must_part(table)
         parted[1:] |= (facts[:, 1:] != facts[:, :-1]).any(axis=0) | (files[1:] != files[:-1])
-        if self._facts is not None and files[0] == self._file:
+        if self._facts is not None and file_at[0] == self._file:
             parted[0] = (facts[:, 0] != self._facts).any()
         if self._facts is None:
-            self._begin(files[0], of_file=False)
-        self._facts, self._file = facts[:, -1], files[-1]
+            self._begin(file_at[0], of_file=False)
+        self._facts, self._file = facts[:, -1], file_at[1]
         firsts = np.flatnonzero(parted)
         n = int(firsts[0]) if len(firsts) else len(table)
         if n:
@@ -277,7 +298,7 @@ class PartitionRestorer:
         ends = np.append(firsts[1:], len(table)) - n
         drafts = PlanTable.empty(PLAN_COLUMNS, len(firsts))
         control = facts[_FACTS.index("control"), firsts] == 1
-        made = draft(rest, firsts - n, np.where(control, 0, self._codec))
+        made = draft(rest, firsts - n, np.where(control, 0, self._codec or 0))
         drafts.data[: len(made.data)] = made.data
         drafts.producer_id, drafts.producer_epoch = facts[:2, firsts]
         is_transactional = facts[_FACTS.index("transactional"), firsts] == 1

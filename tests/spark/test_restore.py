@@ -152,7 +152,7 @@ def test_damaged_batches_are_left_out(job: Job, tmp_path: Path) -> None:
     damaged = SAMPLES.parent / "damaged_segments/flipped-bit-0"
     job("export", damaged, *BOTH, "--to", tmp_path / "table", code=1)
     done = job("restore", tmp_path / "table", "--to", tmp_path / "to", code=1)
-    assert "flipped-bit-0: 1 batch of damaged batches left out" in done.out
+    assert "flipped-bit-0: 1 damaged batch left out" in done.out
     assert "no damage" in kfmt("check", tmp_path / "to/log_dir").out
 
 

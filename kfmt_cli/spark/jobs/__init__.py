@@ -118,9 +118,8 @@ _VERIFY = (
 _RESTORE = (
     JobOption(
         "--compression",
-        "Codec for partitions without a table of batches.",
+        "Compression codec. By default as in the table of batches, else none.",
         choices=CODECS,
-        default="none",
     ),
 )
 

@@ -6,16 +6,16 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, astuple
 from functools import partial
-from typing import Any
 
 from kfmt_cli.arrow.checking import results_of
-from kfmt_cli.arrow.exported_rows import Span, exported_pieces, spans_in
+from kfmt_cli.arrow.exported_rows import Span, spans_in
 from kfmt_cli.arrow.restored_partition import (
     LOG_DIRECTORY,
     ExportedPartition,
-    FileOfPartition,
+    exported_partitions,
     grouped_by_file,
     restore_partition,
+    tables_at,
 )
 from kfmt_cli.arrow.restoring import RestoredCounts
 from kfmt_cli.disk.tree import printable
@@ -24,7 +24,7 @@ from kfmt_cli.findings.damage import FILE_UNREADABLE
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.render.style import count, grouped
-from kfmt_cli.rows.table_types import BATCHES, RECORDS
+from kfmt_cli.rows.table_types import RECORDS
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
@@ -39,11 +39,6 @@ from kfmt_cli.writing.output import need_local
 
 TASKS_PER_CORE = 4
 MOST_SHOWN = 20  # partitions as lines
-_LOSSES = {
-    "missing_records": "in the table of batches, not in that of records",
-    "damaged": "of damaged batches left out",
-    "repeated_records": "in more than one file, written once",
-}
 
 
 def inputs_of(
@@ -53,10 +48,10 @@ def inputs_of(
     del tell, is_checked
     found: list[Piece] = []
     for path in request.paths:
-        files = exported_pieces(path)
-        if not files:
+        files = tables_at(path)
+        if files is None:
             raise UsageError(f"{printable(path)}: no table of records in Parquet files")
-        found += [*files, *(exported_pieces(path, BATCHES.name) or ())]
+        found += files
     return Pieces(found).in_order()
 
 
@@ -104,7 +99,7 @@ def run_job(context: Context) -> JobSummary:
             continue
         n_restored += 1
         total.add(answer)
-        summary.lines += _losses(each, answer)
+        summary.lines += [f"{each.name}: {words}" for words in answer.losses()]
     if (left := len(summary.lines) - MOST_SHOWN) > 0:
         summary.lines[MOST_SHOWN:] = [f"and {grouped(left)} more"]
     findings.sum_up(summary)
@@ -117,17 +112,13 @@ def run_job(context: Context) -> JobSummary:
 
 def _partitions(context: Context, ledger: Ledger, findings: JobFindings) -> list[ExportedPartition]:
     """The partitions with records, and their files."""
-    found: dict[tuple[Any, Any], ExportedPartition] = {}
-    for piece, result in run(context.spark, context.request, ledger, context.advance):
-        findings.take(result)
-        for row in result["spans"]:
-            span = Span(*row)
-            place = span.topic, span.partition
-            each = found.setdefault(place, ExportedPartition(*place))
-            files = each.records if result["table"] == RECORDS.name else each.batches
-            files.append(FileOfPartition(piece.path, piece.size, piece.modified, span))
-    with_records = [each for each in found.values() if each.records]
-    return sorted(with_records, key=lambda each: (each.topic or "", each.partition or 0))
+
+    def found() -> Iterator[tuple[Piece, str, list[Span]]]:
+        for piece, result in run(context.spark, context.request, ledger, context.advance):
+            findings.take(result)
+            yield piece, result["table"], [Span(*row) for row in result["spans"]]
+
+    return exported_partitions(found())
 
 
 def _restored(
@@ -136,7 +127,8 @@ def _restored(
     """What became of each partition, in tasks of about the same number of records."""
     if not partitions:
         return
-    spark, codec = context.spark, context.options.get("compression")
+    spark, named = context.spark, context.options.get("compression")
+    codec = None if named is None else CODECS.index(named)
     target = sum(each.n_rows for each in partitions)
     target //= context.request.parallelism * TASKS_PER_CORE
     shares: list[list[ExportedPartition]] = []
@@ -145,14 +137,14 @@ def _restored(
             shares[-1] += group
         else:
             shares.append(group)
-    do = carried(home_for(spark), partial(_do, context.to, CODECS.index(codec or "none")))
+    do = carried(home_for(spark), partial(_do, context.to, codec))
     pickled = [pickle.dumps(share) for share in shares]
     answers = in_tasks(spark, do, pickled, f"kfmt restore into {context.to}")
     for share, answer in zip(shares, answers, strict=True):
         yield from zip(share, pickle.loads(answer), strict=True)  # noqa: S301 (the tasks' own)
 
 
-def _do(to: str, codec: int, share: bytes) -> bytes:
+def _do(to: str, codec: int | None, share: bytes) -> bytes:
     found: list[RestoredCounts | str] = []
     for each in pickle.loads(share):  # noqa: S301 (the driver's own)
         try:
@@ -160,13 +152,6 @@ def _do(to: str, codec: int, share: bytes) -> bytes:
         except KfmtError as error:
             found.append(str(error))
     return pickle.dumps(found)
-
-
-def _losses(each: ExportedPartition, counts: RestoredCounts) -> Iterator[str]:
-    for name, words in _LOSSES.items():
-        if n := getattr(counts, name):
-            noun = "batch" if name == "damaged" else "record"
-            yield f"{each.name}: {count(n, noun, 'batches' if name == 'damaged' else '')} {words}"
 
 
 def _kept(partitions: list[ExportedPartition], total: RestoredCounts) -> Iterator[str]:
