@@ -63,9 +63,8 @@ class ExportedPartition:
     def rows(self, table: str) -> Iterator[pa.RecordBatch]:
         """The rows of a table in offset order; raises InputError."""
         of_records = table == RECORDS.name
-        names, files = (OF_RECORDS, self.records) if of_records else (OF_BATCHES, self.batches)
-        if of_records and self.batches:
-            names = OF_DESCRIBED
+        of_row: tuple[str, ...] = OF_DESCRIBED if self.batches else OF_RECORDS
+        names, files = (of_row, self.records) if of_records else (OF_BATCHES, self.batches)
         column = "offset" if of_records else "last_offset"
         for file in sorted(files, key=lambda file: (file.span.first, file.path)):
             wanted = WantedRows(self.topic, self.partition, names, table, column=column)
