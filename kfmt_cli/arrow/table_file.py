@@ -34,10 +34,17 @@ class TableFile:
             if len(self._held) >= TOGETHER:
                 self.flush()
 
+    def add_batch(self, rows: pa.RecordBatch) -> None:
+        """Write rows that are columns already."""
+        self.flush()
+        self._writer.write(rows)
+        self.rows += len(rows)
+
     def flush(self) -> None:
         """Write the buffered rows."""
-        self._writer.write(pa.RecordBatch.from_pylist(self._held, schema=self._schema))
-        self._held = []
+        if self._held or not self.rows:
+            self._writer.write(pa.RecordBatch.from_pylist(self._held, schema=self._schema))
+            self._held = []
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""build: segments from JSON Lines."""
+"""build: segments from JSON Lines or Parquet."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 
 
-@click.command(name="build", short_help="Write segments from JSON Lines.")
-@click.argument("source", metavar="JSONL")
+@click.command(name="build", short_help="Write segments from JSON Lines or Parquet.")
+@click.argument("source", metavar="SOURCE")
 @click.argument("destination", metavar="DST", type=StoredPath())
 @click.option("--batch-records", type=click.IntRange(min=1), help="Maximum records per batch.")
 @click.option(
@@ -96,7 +96,8 @@ def build(
     common: Common,
     **shape: Any,
 ) -> int:
-    """Write segments from JSON Lines in the format of dump --records --json (- is standard input).
+    """Write segments from JSON Lines in the format of dump --records --json (- is standard input),
+    or from an export: its directory, or one Parquet file of records.
 
     Batch lines, if present, define how records are grouped and what the batch header contains;
     omitted fields are derived from the records. Without batch lines, the options group records.
@@ -106,6 +107,9 @@ def build(
     "transactional" are also allowed on records without a batch line. Lines that name a file go into
     that segment or KRaft snapshot as a whole; without names, or with a --segment-… option, segments
     roll as on a broker.
+
+    Exported batches get their headers and codecs again if the export has a table of batches.
+    Without it, codecs, leader epochs and empty batches are lost.
 
     An invalid line (unknown field, duplicate key, offsets that do not increase) stops the build
     with exit code 2 and the line number; nothing is written.

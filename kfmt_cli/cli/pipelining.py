@@ -42,7 +42,6 @@ class PipelineCall:
         from kfmt_cli.spark.session import check_packages, session
 
         check_packages()
-        from kfmt_cli.arrow.inputs import files_of
         from kfmt_cli.arrow.output import put_json, take_away_unfinished
         from kfmt_cli.spark.jobs.context import Context
         from kfmt_cli.spark.lease import leased
@@ -57,7 +56,7 @@ class PipelineCall:
         settings = dict(self._setting(option) for option in self.options.conf)
         conf = self.options.master, settings, self.options.patience
         with leased(to, self.job.name) as context.lease:
-            files = context.files = files_of(request, self.screen.note, is_checked=True)
+            files = context.files = self._inputs(request)
             if self.job.prepare:
                 context.prepared = load(self.job.prepare)(context)
             with session(*conf) as context.spark, self.screen.progress(files.n_bytes) as progress:
@@ -70,15 +69,18 @@ class PipelineCall:
             raise InputError(NOT_HERE)
         return self._say(summary)
 
+    def _inputs(self, request: Any) -> Any:
+        """The inputs of the job; raises InputError, UsageError."""
+        return load(self.job.inputs)(request, self.screen.note, is_checked=True)
+
     def _tell_plan(self, context: Any) -> ExitCode:
         """Show what the job would do."""
         from kfmt_cli.arrow.dry_run import dry_run
-        from kfmt_cli.arrow.inputs import files_of
         from kfmt_cli.sharing.piece import cut, pack
         from kfmt_cli.sharing.request import share_of
 
         context.is_dry = True
-        context.files = files_of(context.request, self.screen.note, is_checked=True)
+        context.files = self._inputs(context.request)
         if self.job.prepare:
             context.prepared = load(self.job.prepare)(context)
         files = context.inputs()

@@ -1,32 +1,34 @@
-"""build: segments from lines of JSON, all or nothing."""
+"""build: segments from lines of JSON or from exported tables, all or nothing."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Any
 
 from kfmt_cli.broker.rolling import Rolling
 from kfmt_cli.commands.run import Run, told
-from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX
+from kfmt_cli.core.source import PIPE
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.tree import classify
-from kfmt_cli.errors import InputError, UsageError, unknown_name
+from kfmt_cli.errors import ExitCode, InputError, UsageError, unknown_name
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.result import Result, ResultType
+from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.writing.build.builder import SegmentBuilder
+from kfmt_cli.writing.build.derived import write_derived
 from kfmt_cli.writing.build.jsonl import PIECE, Line, read_lines
 from kfmt_cli.writing.build.notes import write_notes
 from kfmt_cli.writing.build.options import Options
 from kfmt_cli.writing.output import Staging, staged
-from kfmt_cli.writing.rebuild import How, rebuild
-from kfmt_cli.writing.rolling import RollingWriter
+from kfmt_cli.writing.rolling import RollingWriter, Snapshot
+from kfmt_cli.writing.segment_writer import SegmentWriter
 
 BUILT = ResultType(("bytes", "batches", "entries"), {"batches": 9, "entries": 9, "bytes": 14})
-FROM_THE_LOG = (TRANSACTION_INDEX.suffix, PRODUCER_SNAPSHOT.suffix)
 
 
 def options_of(
@@ -74,9 +76,12 @@ class Build:
     """The topic to which all records are to belong; None for that of their lines."""
 
     def build(self, source: str, destination: str, force: bool) -> None:
-        """Build DST from the lines; raises InputError, UsageError, OutputError."""
+        """Build DST from the lines or tables; raises InputError, UsageError, OutputError."""
         run = self.run
         run.sink.results(BUILT)
+        if (tables := _tables_at(source)) is not None:
+            self._build_tables(tables, destination, force)
+            return
         with staged(destination, force) as staging:
             run.left_over(staging.left_over)
             writer = RollingWriter(staging, self.rolling)
@@ -88,7 +93,7 @@ class Build:
                 writer.abandon()
             if not writer.logs and not writer.snapshots:
                 raise InputError(f"{source}: contains no records")
-            self._finish(staging, writer)
+            self._finish(staging, writer.logs, writer.snapshots)
         if builder.ignored:
             one, more = "line that is a finding or result", "lines that are findings or results"
             words = count(builder.ignored, one, more)
@@ -106,32 +111,74 @@ class Build:
             self.run.host.expect(PIECE)
             yield lines
 
-    def _finish(self, staging: Staging, writer: RollingWriter) -> None:
+    def _build_tables(self, tables: list[Piece], destination: str, force: bool) -> None:
+        """Build DST from exported tables."""
+        from kfmt_cli.arrow.exported_rows import spans_in
+        from kfmt_cli.arrow.restored_partition import exported_partitions, restored
+
+        run, options = self.run, self.options
+        if options != Options(compression=options.compression, now=options.now):
+            raise UsageError("of the options for batches, only --compression applies to Parquet")
+        partitions = exported_partitions((file, *spans_in(file.path)) for file in tables)
+        if self.topic is not None and len({each.topic for each in partitions}) > 1:
+            raise UsageError("--topic: the tables have records of several topics")
+        logs: dict[str, list[SegmentWriter]] = {}
+        n_records = 0
+        with staged(destination, force) as staging:
+            run.left_over(staging.left_over)
+            for each in partitions:
+                each.check()
+                folder = each.name if self.topic is None else f"{self.topic}-{each.partition}"
+                made = restored(each, staging, folder, self.rolling, options.codec)
+                logs |= made.writer.logs
+                n_records += made.counts.records
+                if made.counts.missing_records or made.counts.damaged:
+                    run.host.reached(ExitCode.FINDINGS)
+                for words in made.counts.losses():
+                    run.sink.note(f"{each.name}: {words}\n")
+            self._finish(staging, logs, {})
+        run.end()
+        run.sink.remark(count(n_records, "record"), "")
+        run.sink.flush()
+
+    def _finish(
+        self,
+        staging: Staging,
+        logs: dict[str, list[SegmentWriter]],
+        snapshots: dict[str, list[Snapshot]],
+    ) -> None:
         """Read back the complete logs and write the files derived from them."""
-        folders = {*writer.logs, *writer.snapshots}
+        folders = {*logs, *snapshots}
         flat = len(folders) == 1 and self.topic is None
-        for folder, segments in writer.logs.items():
-            names = [segment.name for segment in segments]
-            logs = [classify(str(staging.folder / name), name) for name in names]
-            how = How(self.rolling.index_interval_bytes)
-            for done in rebuild(logs, how, lambda _: None, from_nothing=True):
-                for name, data in done.files.items():
-                    known = name.endswith(TRANSACTION_INDEX.suffix) or done.has_producers
-                    if data is not None and name.endswith(FROM_THE_LOG) and known:
-                        staging.put(str(PurePath(folder) / name), data)
+        for folder, segments in logs.items():
+            interval = self.rolling.index_interval_bytes
+            for done in write_derived(staging, folder, segments, interval):
                 shown = PurePath(done.log.name).name if flat else done.log.name
                 numbers = {"bytes": done.size, "batches": done.batches, "entries": done.entries}
                 result = Result(BUILT, shown, LOG.name, numbers)
                 result.take(done.findings)
                 self.run.all(told(result))
-        for snapshot in (
-            snapshot for of_folder in writer.snapshots.values() for snapshot in of_folder
-        ):
+        for snapshot in (snapshot for of_folder in snapshots.values() for snapshot in of_folder):
             shown = PurePath(snapshot.name).name if flat else snapshot.name
             numbers = {"bytes": snapshot.file.size, "batches": sum(snapshot.batches)}
             self.run.take(Result(BUILT, shown, KRAFT_SNAPSHOT.name, numbers))
         if flat:
             staging.lift(Path(folders.pop()))
+
+
+def _tables_at(source: str) -> list[Piece] | None:
+    """The files of exported tables at a path, None if it has lines; raises InputError,
+    UsageError."""
+    if source == PIPE or not (source.endswith(".parquet") or Path(source).is_dir()):
+        return None
+    if find_spec("pyarrow") is None:
+        raise UsageError("pyarrow is not installed: pip install 'kfmt-cli[arrow]'")
+    from kfmt_cli.arrow.restored_partition import tables_at
+
+    tables = tables_at(source)
+    if tables is None:
+        raise UsageError(f"{source}: no table of records in Parquet files")
+    return tables
 
 
 FILE = "notes-v0.bin"

@@ -12,6 +12,7 @@ from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.column import Column, ColumnKind, RowType, column_of, milliseconds, number
 from kfmt_cli.rows.documents import FINDING
+from kfmt_cli.rows.found import FOUND
 from kfmt_cli.rows.record import DECODED_RECORD
 from kfmt_cli.rows.result import ResultType
 
@@ -136,6 +137,7 @@ FINDINGS = RowType(
         ),
     ),
 )
+FOUND_RECORDS = RowType("found", "One row per match.", (_FILE, *_PLACE, *FOUND.leaves))
 TABLES: dict[str, RowType] = {
     row_type.name: row_type
     for row_type in (SEGMENTS, BATCHES, RECORDS, SNAPSHOT_RECORDS, INDEX_ENTRIES, FINDINGS)

@@ -48,6 +48,12 @@ def file_of(pieces: Sequence[Piece], run: int) -> str:
     return f"{name_of(pieces[0].path, pieces[0].start)}{more}-{which.hexdigest()}.json"
 
 
+def part_name(pieces: Sequence[Piece]) -> str:
+    """The name, in a job's directory, of the file for rows of some pieces that readers of its
+    tables do not see."""
+    return f"_kfmt/rows/{file_of(pieces, 0).removesuffix('.json')}.arrow"
+
+
 @dataclass(slots=True)
 class Ledger:
     """The directory of a job."""

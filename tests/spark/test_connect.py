@@ -139,6 +139,16 @@ def test_the_jobs_have_the_same_results_as_in_a_classic_session(
             assert (connect / name).read_text() == path.read_text()
     run("export", BROKER, "--to", connect / "export", "--master", master)
     assert exported(connect / "export") == dumped(BROKER)
+    place = ("--format", "json", "--master", master)
+    run("find", BROKER, "--key", "customer-7", "--to", connect / "find", *place)
+    assert len((connect / "find/found/part-0.jsonl").read_text().splitlines()) == 23
+    run("restore", connect / "export", "--to", connect / "restore", "--master", master)
+    made = connect / "restore/log_dir/orders-0"
+    assert {log.name for log in made.glob("*.log")} == {f"{0:020}.log"}
+    run("compare", made, ORDERS.parent, "--to", connect / "compare", *place, code=1)
+    (row,) = map(json.loads, (connect / "compare/ranges/part-0.jsonl").read_text().splitlines())
+    assert (row["relation"], row["last_offset"]) == ("diverged", 1499)  # without leader epochs
+    run("compare", BROKER, connect / "export", "--to", connect / "table", *place, code=1)
 
 
 @pytest.mark.clusters

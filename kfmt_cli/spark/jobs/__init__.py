@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kfmt_cli.core.lazy import load
+from kfmt_cli.formats.batch import CODECS
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class ListedJob:
     """Its own options, in addition to the common ones."""
     table: str = "segments"
     """The table whose files are the inputs."""
+    inputs: str = "kfmt_cli.arrow.inputs:files_of"
+    """Module and function that list the inputs of a request."""
     prepare: str = ""
     """Module and function that look at the output directory before Spark starts."""
     forecast: str = ""
@@ -54,31 +57,7 @@ class ListedJob:
 
 
 _HERE = "kfmt_cli.spark.jobs"
-_EXPORT = (
-    JobOption(
-        "--mode",
-        "append: keep rows whose input is gone. sync: remove them. replace: remove all rows but "
-        "those of these inputs.",
-        choices=("append", "sync", "replace"),
-        default="append",
-    ),
-    JobOption(
-        "--table",
-        "Also commit the files to tables of this format, one per directory of --to.",
-        choices=("delta", "iceberg"),
-    ),
-    JobOption(
-        "--catalog",
-        "For --table iceberg: a catalog of PyIceberg's configuration and a namespace, as "
-        "CATALOG.NAMESPACE. A local --to has its own catalog by default.",
-    ),
-    JobOption(
-        "--tables",
-        "Tables to write.",
-        choices=("records", "batches", "records,batches"),
-        default="records",
-    ),
-    JobOption("--columns", "Record columns, comma-separated (Parquet only).", default=""),
+_SELECTION = (
     JobOption("--from-offset", "Skip records before this offset.", type=int),
     JobOption("--to-offset", "Skip records after this offset.", type=int),
     JobOption(
@@ -104,9 +83,44 @@ _EXPORT = (
         default="read_uncommitted",
     ),
 )
+_EXPORT = (
+    JobOption(
+        "--mode",
+        "append: keep rows whose input is gone. sync: remove them. replace: remove all rows but "
+        "those of these inputs.",
+        choices=("append", "sync", "replace"),
+        default="append",
+    ),
+    JobOption(
+        "--table",
+        "Also commit the files to tables of this format, one per directory of --to.",
+        choices=("delta", "iceberg"),
+    ),
+    JobOption(
+        "--catalog",
+        "For --table iceberg: a catalog of PyIceberg's configuration and a namespace, as "
+        "CATALOG.NAMESPACE. A local --to has its own catalog by default.",
+    ),
+    JobOption(
+        "--tables",
+        "Tables to write.",
+        choices=("records", "batches", "records,batches"),
+        default="records",
+    ),
+    JobOption("--columns", "Record columns, comma-separated (Parquet only).", default=""),
+    *_SELECTION,
+)
 _VERIFY = (
     JobOption("--deep", "Also decode every record.", is_flag=True),
     JobOption("--strict", "Also exit with 1 on warnings.", is_flag=True),
+)
+
+_RESTORE = (
+    JobOption(
+        "--compression",
+        "Compression codec. By default as in the table of batches, else none.",
+        choices=CODECS,
+    ),
 )
 
 JOBS: list[ListedJob] = [
@@ -137,5 +151,31 @@ JOBS: list[ListedJob] = [
         f"{_HERE}.stats:run_job",
         table="batches",
         prepare=f"{_HERE}.stats:prepare",
+    ),
+    ListedJob(
+        "compare",
+        "Compare two copies of partitions, A and B: replicas, a backup and its source, or segments "
+        "and the records exported from them.",
+        f"{_HERE}.compare:run_job",
+        table="batches",
+        inputs=f"{_HERE}.compare:inputs_of",
+        prepare=f"{_HERE}.compare:prepare",
+    ),
+    ListedJob(
+        "find",
+        "Find records: the segment, batch and byte of each.",
+        f"{_HERE}.find_job:run_job",
+        _SELECTION,
+        table="batches",
+        prepare=f"{_HERE}.find_job:prepare",
+    ),
+    ListedJob(
+        "restore",
+        "Write the segments of partitions again from the records exported from them.",
+        f"{_HERE}.restore:run_job",
+        _RESTORE,
+        table="batches",
+        inputs=f"{_HERE}.restore:inputs_of",
+        prepare=f"{_HERE}.restore:prepare",
     ),
 ]

@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from kfmt_cli.arrow.arrays import TIME
 from kfmt_cli.arrow.checking import micros, results_of
-from kfmt_cli.arrow.inputs import packed, reader_of
+from kfmt_cli.arrow.piece_blocks import blocks_of
 from kfmt_cli.arrow.table_file import table_file
-from kfmt_cli.arrow.tables import healthy
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.formats.batch import CODECS
@@ -141,24 +140,16 @@ def _counted(batches: BatchTable, mask: BoolArray) -> Counted:
 def count_pieces(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
     """Count the batches of pieces; small logs are read together."""
     del to
-    return [result for part in packed(pieces) for result in _count(request, part)]
-
-
-def _count(request: Request, pieces: Sequence[Piece]) -> Iterator[Result]:
-    block = healthy(pieces) if len(pieces) > 1 else None
-    for i, piece in enumerate(pieces):
-        counts, findings, edges = PieceCounts(), [], None
-        if block is not None:
-            counts.take(block.batches.select(block.batches.file_number == i))
-        else:
-            with telling(piece):
-                reader = reader_of(request, piece)
-                for read in reader.blocks(piece):
-                    counts.take(read.batches)
-            findings, edges = reader.findings, reader.edges
+    results: list[Result] = []
+    for read in blocks_of(request, pieces):
+        counts = PieceCounts()
+        with telling(read.piece):
+            for block in read.blocks:
+                counts.take(block.batches)
         producers = [[number, *found.kept()] for number, found in counts.producers.items()]
-        kept = results_of(findings, edges)
-        yield {"whole": counts.whole.kept(), "producers": producers, **kept}
+        kept = results_of(read.findings, read.edges)
+        results.append({"whole": counts.whole.kept(), "producers": producers, **kept})
+    return results
 
 
 def prepare(context: Context) -> Ledger:

@@ -1,0 +1,196 @@
+"""compare: two copies of partitions by batches and checksums; by records only where those differ.
+
+Tasks read the headers and checksums of both copies, as `verify` does, and keep the batches as
+columns. Then a task takes both copies of a partition, however many wrote their columns.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import astuple, replace
+from functools import partial
+
+from kfmt_cli.arrow.batch_columns import keep_batches
+from kfmt_cli.arrow.checking import results_of
+from kfmt_cli.arrow.exported_rows import Span, exported_pieces, is_exported, spans_in
+from kfmt_cli.arrow.inputs import files_of
+from kfmt_cli.arrow.schema import schema_of
+from kfmt_cli.arrow.table_file import table_file
+from kfmt_cli.broker.replicas import Relation
+from kfmt_cli.checks.comparison import MISSING, Row
+from kfmt_cli.disk.tree import printable
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.findings.damage import FILE_UNREADABLE
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.render.style import grouped
+from kfmt_cli.rows.compared_range import COMPARED_RANGE, RangeStatus
+from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.sharing.pieces import Pieces
+from kfmt_cli.sharing.request import LEAST_SPLIT, Request
+from kfmt_cli.spark.compared import Pair, compared
+from kfmt_cli.spark.copies_of_partitions import Copies, check_places, merged_rows, top_of
+from kfmt_cli.spark.job import Job, Result
+from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened, rows_table
+from kfmt_cli.spark.ledger import Ledger, part_name
+from kfmt_cli.spark.tasks import in_tasks
+from kfmt_cli.spark.work import run
+from kfmt_cli.spark.worker import carried, home_for
+
+MOST_SHOWN = 20  # ranges as lines
+TASKS_PER_CORE = 4
+_NAMES = {
+    RangeStatus.IDENTICAL: "identical_ranges",
+    RangeStatus.EXPLAINED: "explained_ranges",
+    RangeStatus.MISSING: "missing_ranges",
+    RangeStatus.DIFFERS: "differing_ranges",
+}
+
+
+def inputs_of(
+    request: Request, tell: Callable[[str], None] | None = None, *, is_checked: bool = False
+) -> Pieces:
+    """The segments and the files of tables of both copies; raises InputError, UsageError. A topic
+    that one has no files of is missing in it."""
+    del is_checked
+    if len(request.paths) != 2:
+        raise UsageError("compare takes two paths, A and B")
+    found: list[Piece] = []
+    for path in request.paths:
+        files = exported_pieces(path)
+        found += files_of(replace(request, paths=(path,)), tell) if files is None else files
+    return Pieces(found).in_order()
+
+
+def keep(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
+    """Check pieces as `verify` does, and keep their batches; of a table, find the partitions."""
+    segments, name = [piece for piece in pieces if not is_exported(piece)], part_name(pieces)
+    kept = keep_batches(request, segments, f"{to}/{name}") if segments else []
+    found = iter([each.result(name) for each in kept])
+    results = [_of_table(request, piece) if is_exported(piece) else next(found) for piece in pieces]
+    results[0]["outputs"] = [name] if segments else []
+    return results
+
+
+def _of_table(request: Request, piece: Piece) -> Result:
+    """The partitions with records in a file of a table."""
+    findings, spans = [], list[Span]()
+    try:
+        (_, every), topics = spans_in(piece.path), request.topics
+        spans = [span for span in every if not topics or span.topic in topics]
+    except InputError as error:
+        findings.append(Finding(piece.path, FILE_UNREADABLE, None, str(error)))
+    rows = sum(span.rows for span in spans)
+    kept = results_of(findings, None)
+    return {"rows": rows, "spans": [astuple(span) for span in spans], "outputs": [], **kept}
+
+
+def prepare(context: Context) -> Ledger:
+    """The directory of the job; raises UsageError if it holds other results, or if there are not
+    two copies to compare."""
+    paths = context.request.paths
+    if top_of(paths[0]) == top_of(paths[1]):
+        raise UsageError(f"compare takes two paths, A and B: {printable(paths[0])} is given twice")
+    return opened(context, Job("compare", keep, {}))
+
+
+def run_job(context: Context) -> JobSummary:
+    """Compare every partition."""
+    ledger: Ledger = context.prepared or prepare(context)
+    if context.files is None:
+        context.files = inputs_of(context.request)
+    check_places(context.request.paths, context.inputs())
+    ledger.plan(context.request, context.inputs())
+    findings = JobFindings()
+    summary = JobSummary(
+        dict.fromkeys(("partitions", "segments", "bytes", "batches", "records"), 0)
+    )
+    ranges: Counter[str] = Counter()
+    with ExitStack() as files:
+        schema = schema_of(COMPARED_RANGE.leaves)
+        place = f"{context.to}/ranges/part-0"
+        table = files.enter_context(table_file(place, schema, context.format))
+        place, schema = f"{context.to}/findings/part-0", rows_table("findings")
+        findings.table = files.enter_context(table_file(place, schema, context.format))
+        pairs = _pairs(context, ledger, findings, summary)
+        shown: list[dict[str, object]] = []
+        for row in merged_rows(_compared(context, pairs)):
+            table.add((row,))
+            ranges[str(row["status"])] += 1
+            if row["status"] != RangeStatus.IDENTICAL.value:
+                shown = _worst((*shown, row))
+    findings.sum_up(summary)
+    summary.numbers["partitions"] = len(pairs)
+    for status, name in _NAMES.items():
+        summary.numbers[name] = ranges[status.value]
+    bad = ranges[RangeStatus.MISSING.value] + ranges[RangeStatus.DIFFERS.value]
+    summary.numbers["errors"] = summary.errors
+    summary.errors += bad
+    summary.lines = [*map(_line, shown), *summary.lines]
+    left = sum(ranges.values()) - ranges[RangeStatus.IDENTICAL.value] - len(shown)
+    if left:
+        summary.lines.append(f"and {grouped(left)} more ranges that are not identical")
+    summary.written = [table.path, findings.table.path]
+    return summary
+
+
+def _pairs(
+    context: Context, ledger: Ledger, findings: JobFindings, summary: JobSummary
+) -> list[Pair]:
+    """Both copies of each partition, once all batches are kept."""
+    copies = Copies(context.request.paths, ledger.job.folder(ledger.to))
+    for piece, result in run(context.spark, context.request, ledger, context.advance):
+        findings.take(result)
+        summary.numbers["segments"] += piece.start == 0 and not is_exported(piece)
+        summary.numbers["bytes"] += piece.end - piece.start
+        summary.numbers["records" if is_exported(piece) else "batches"] += result["rows"]
+        copies.take(piece, result)
+    return list(copies.pairs())
+
+
+def _compared(context: Context, pairs: list[Pair]) -> Iterator[Row]:
+    """The rows of all pairs, in tasks of about the same number of bytes."""
+    if not pairs:
+        return
+    spark, request = context.spark, context.request
+    target = sum(pair.n_bytes for pair in pairs) // (request.parallelism * TASKS_PER_CORE)
+    parts = [part for pair in pairs for part in pair.shares(max(target, LEAST_SPLIT))]
+    shares = [pickle.dumps(share) for share in _packed(parts, target)]
+    do = carried(home_for(spark), partial(_do, request))
+    for answer in in_tasks(spark, do, shares, f"kfmt compare into {context.to}"):
+        yield from pickle.loads(answer)  # noqa: S301 (the tasks' own)
+
+
+def _packed(pairs: list[Pair], target: int) -> Iterator[list[Pair]]:
+    share: list[Pair] = []
+    room = target
+    for pair in pairs:
+        if share and pair.n_bytes > room:
+            yield share
+            share, room = [], target
+        share.append(pair)
+        room -= pair.n_bytes
+    yield share
+
+
+def _do(request: Request, share: bytes) -> bytes:
+    pairs: list[Pair] = pickle.loads(share)  # noqa: S301 (the driver's own)
+    return pickle.dumps([row for pair in pairs for row in compared(request, pair)])
+
+
+def _worst(rows: Iterable[dict[str, object]]) -> list[dict[str, object]]:
+    order = [status.value for status in reversed(RangeStatus)]
+    return sorted(rows, key=lambda row: order.index(str(row["status"])))[:MOST_SHOWN]
+
+
+def _line(row: dict[str, object]) -> str:
+    name = row["a"] or row["b"] if row["topic"] is None else f"{row['topic']}-{row['partition']}"
+    relation, status = Relation(row["relation"]), str(row["status"])
+    if status == RangeStatus.MISSING.value:
+        status = f"missing in {'B' if relation is Relation.ONLY_A else 'A'}"
+    elif relation in (Relation.ONLY_A, Relation.ONLY_B):
+        status = f"{relation.value}, {status}"
+    why = "" if row["why"] == MISSING else f": {row['why']}"
+    return f"{name}  {row['first_offset']}–{row['last_offset']}  {status}{why}"
