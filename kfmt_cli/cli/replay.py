@@ -81,8 +81,9 @@ def replay(
 
     The producer is idempotent. After an interruption, a run with the same --state reads from the
     cluster what has arrived since the last acknowledgement, and sends the rest: each record once,
-    as long as no other producer writes the same records to these topics. Needs
-    pip install 'kfmt-cli[replay]'.
+    as long as no other producer writes the same records to these topics. Without --state, another
+    run sends everything again. The cluster's retention applies: it deletes records older than
+    retention.ms. Needs pip install 'kfmt-cli[replay]'.
 
     \b
     Examples:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kfmt_cli.broker.partitioners import murmur2, partition_of_hash, partitions_of_keys
@@ -93,6 +94,16 @@ def test_damage_is_reported_and_the_rest_is_counted(tmp_path: Path) -> None:
     assert 1000 < done.of("replayed")[0]["records"] < 1500
 
 
+def test_archives_are_read_like_directories(tmp_path: Path) -> None:
+    archive = tmp_path / "disk.tar.gz"
+    with tarfile.open(archive, "w:gz") as out:
+        out.add(ORDERS.parent, "data/orders-0")
+    (row,) = preview(archive).of("replayed")
+    assert (row["topic"], row["records"]) == ("orders", 1500)
+    (row,) = preview(ORDERS, "--as", "one").of("replayed")
+    assert (row["target_topic"], row["last_offset"]) == ("one", 239)
+
+
 def test_copies_of_a_partition_are_refused(tmp_path: Path) -> None:
     shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
     done = preview(BROKER, tmp_path)
@@ -153,6 +164,7 @@ def test_settings_of_the_client_stay_secret(tmp_path: Path) -> None:
         assert secret not in done.out + done.err
 
 
+@settings(max_examples=30)
 @given(st.lists(st.binary(max_size=40) | st.binary(min_size=1020, max_size=1030), max_size=20))
 def test_partitions_of_many_keys_are_those_of_each(keys: list[bytes]) -> None:
     sizes = np.array([len(key) for key in keys], np.int64)

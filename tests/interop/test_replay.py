@@ -29,6 +29,11 @@ pytestmark = [
 VERSION = "3.9.1"
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
 CONFIGS = "kafka.admin.ConfigCommand"
+ACLS = "kafka.admin.AclCommand"
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +42,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     scratch = tmp_path_factory.mktemp("cluster")
     (scratch / "data").mkdir()
     format_storage(VERSION, scratch / "data", scratch)
-    with live(VERSION, scratch / "data", scratch) as broker:
+    with live(VERSION, scratch / "data", scratch, AUTHORIZER) as broker:
         yield broker
 
 
@@ -328,6 +333,58 @@ def test_too_few_partitions_and_another_topic_are_refused(cluster: Live, tmp_pat
     done = kfmt("replay", first, "--bootstrap-server", cluster.address, "--state", state)
     assert done.code == 3
     assert "ends at offset 0, before 1 of the state file" in done.err
+
+
+@pytest.mark.brokers
+def test_a_topic_that_may_not_be_written_is_named(cluster: Live) -> None:
+    make_topic(cluster, "forbidden")
+    who = ("--deny-principal", "User:ANONYMOUS", "--operation", "Write")
+    cluster.command(ACLS, "--add", *who, "--topic", "forbidden")
+    done = kfmt(
+        *("replay", ORDERS.parent, "--as", "forbidden"),
+        *("--bootstrap-server", cluster.address),
+    )
+    assert done.code == 3
+    (line,) = done.err.splitlines()
+    assert line.startswith(f"kfmt: {cluster.address}: forbidden-0: ")
+    assert "Topic authorization failed" in line
+
+
+@pytest.mark.brokers
+def test_when_the_cluster_dies_another_run_goes_on_with_it(tmp_path: Path) -> None:
+    data, state = tmp_path / "data", tmp_path / "state.json"
+    data.mkdir()
+    format_storage(VERSION, data, tmp_path)
+    n = 40_000
+    folder = built(tmp_path / "dying-0", [{"value": f"{i}", "timestamp": i + 1} for i in range(n)])
+    patience = tmp_path / "client.properties"
+    patience.write_text("message.timeout.ms=4000\nsasl.password=hunter2secret\n")
+    with live(VERSION, data, tmp_path) as broker:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "kfmt_cli", "replay", folder, "--state", state),
+                *("--bootstrap-server", broker.address, "--rate", "5000"),
+                *("--producer-config", patience),
+            ],
+            cwd=ROOT,
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        wait_for(lambda: state.exists() and _next_offset(state, "dying") > 0)
+        broker.kill()
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 3
+    line = said.splitlines()[-1]
+    assert line.startswith(f"kfmt: {broker.address}: dying")
+    assert "; acknowledged before offset" in line
+    assert "hunter2secret" not in said
+    assert "Traceback" not in said
+    with live(VERSION, data, tmp_path) as broker:
+        replay(broker, folder, "--state", state)
+        values = [int(message.value()) for message in consumed(broker, "dying")]
+    assert values == list(range(n))
 
 
 @pytest.mark.brokers

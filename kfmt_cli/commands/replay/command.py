@@ -242,6 +242,9 @@ class ReplayToCluster:
         if self.options.by_key:
             numbers = set(range(cluster.partitions[topic]))
         known = state.targets.setdefault(topic, {})
+        if self.options.by_key and known and set(known) != numbers:
+            words = f"has {count(len(numbers), 'partition')}, but an earlier run saw {len(known)}"
+            raise OutputError(f"{cluster.address}: {topic}: {words}; keys would go elsewhere")
         for number, begin in known.items():
             end = ends[topic, number]
             if end < begin:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.errors import InputError, NotFoundError, UsageError
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import NO_TIMESTAMP, Block
-from kfmt_cli.log.record_match import headers_of
 from kfmt_cli.log.records import Records
 from kfmt_cli.log.select import Selection
 
@@ -89,6 +89,8 @@ class Chunk:
     headers: list[list[Header] | None]
     partitions: list[int]
     """The partition that each goes to."""
+    sizes: IntArray
+    """Bytes of key and value."""
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -96,7 +98,7 @@ class Chunk:
     @property
     def n_bytes(self) -> int:
         """The bytes of keys and values."""
-        return sum(len(part) for part in (*self.keys, *self.values) if part is not None)
+        return int(self.sizes.sum())
 
     def part(self, rows: Sequence[int]) -> Chunk:
         """Some of the records."""
@@ -107,6 +109,7 @@ class Chunk:
             [self.values[row] for row in rows],
             [self.headers[row] for row in rows],
             [self.partitions[row] for row in rows],
+            self.sizes[list(rows)],
         )
 
     def between(self, first: int, end: int) -> Chunk:
@@ -119,6 +122,7 @@ class Chunk:
             self.values[rows],
             self.headers[rows],
             self.partitions[rows],
+            self.sizes[rows],
         )
 
 
@@ -137,8 +141,6 @@ class SourceReader:
     tell: Callable[[Finding], None]
     not_committed: int = 0
     zero_times: int = 0
-    damaged: bool = False
-    _first: int = field(init=False, default=0)
 
     def chunks(self, next_offset: int) -> Iterator[Chunk]:
         """The committed records from an offset on; raises InputError."""
@@ -189,6 +191,7 @@ class SourceReader:
             _parts(data, rows.value[chosen], rows.value_size[chosen]),
             self._headers(records, chosen),
             self._partitions(data, starts, sizes),
+            sizes.clip(0) + rows.value_size[chosen].clip(0),
         )
 
     def _partitions(self, data: bytes, starts: IntArray, sizes: IntArray) -> list[int]:
@@ -203,26 +206,39 @@ class SourceReader:
         return partitions
 
     def _headers(self, records: Records, chosen: IntArray) -> list[list[Header] | None]:
-        rows = records.rows
+        """The headers of records; raises InputError for one that librdkafka cannot send."""
+        rows, data = records.rows, records.data
         if "headers" not in rows.names or not (rows.headers[chosen] > 0).any():
             return [None] * len(chosen)
-        return [
-            [(self._name(name, records, row), value) for name, value in headers] or None
-            for row in chosen.tolist()
-            for headers in (headers_of(records, row),)
-        ]
+        counts = rows.headers[chosen].clip(0)
+        firsts = np.where(counts > 0, rows.headers_first[chosen], 0)
+        used = records.headers[:, : int((firsts + counts).max())]
+        names: dict[bytes, str | None] = {}
+        pairs: list[Any] = []
+        for start, size, value, value_size in zip(*used.tolist(), strict=True):
+            name = data[start : start + size]
+            if name not in names:
+                names[name] = _sendable(name)
+            content = None if value_size < 0 else data[value : value + value_size]
+            pairs.append((names[name], content))
+        places = zip(firsts.tolist(), counts.tolist(), strict=True)
+        found = [pairs[first : first + count] or None for first, count in places]
+        if None in names.values():
+            for row, headers in zip(chosen.tolist(), found, strict=True):
+                if any(name is None for name, _ in headers or ()):
+                    place = f"{self.source.partition.name} offset {rows.offset[row]}"
+                    words = "a header's name has a zero byte or is not UTF-8"
+                    raise InputError(f"{place}: {words}; librdkafka cannot send it")
+        return found
 
-    def _name(self, name: bytes, records: Records, row: int) -> str:
-        """The name of a header; raises InputError for one that librdkafka cannot send."""
-        try:
-            text = name.decode()
-        except UnicodeDecodeError:
-            text = "\0"
-        if "\0" in text:
-            place = f"{self.source.partition.name} offset {records.rows.offset[row]}"
-            words = "librdkafka cannot send a header whose name has a zero byte or is not UTF-8"
-            raise InputError(f"{place}: {words}")
-        return text
+
+def _sendable(name: bytes) -> str | None:
+    """The name of a header as librdkafka takes it; None if it cannot."""
+    try:
+        text = name.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
 
 
 def _parts(data: bytes, starts: IntArray, sizes: IntArray) -> list[bytes | None]:
