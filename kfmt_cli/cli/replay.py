@@ -92,7 +92,7 @@ def replay(
     """
     from importlib.util import find_spec
 
-    from kfmt_cli.commands.replay.command import ReplayOptions, ReplayToCluster
+    from kfmt_cli.commands.replay.to_cluster import ReplayOptions, ReplayToCluster
 
     if bootstrap_server is None and not dry_run:
         raise UsageError("give --bootstrap-server HOST:PORT, or --dry-run")

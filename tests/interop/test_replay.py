@@ -338,12 +338,16 @@ def test_too_few_partitions_and_another_topic_are_refused(cluster: Live, tmp_pat
 @pytest.mark.brokers
 def test_a_topic_that_may_not_be_written_is_named(cluster: Live) -> None:
     make_topic(cluster, "forbidden")
-    who = ("--deny-principal", "User:ANONYMOUS", "--operation", "Write")
-    cluster.command(ACLS, "--add", *who, "--topic", "forbidden")
-    done = kfmt(
-        *("replay", ORDERS.parent, "--as", "forbidden"),
-        *("--bootstrap-server", cluster.address),
+    to = ("replay", ORDERS.parent, "--as", "forbidden", "--bootstrap-server", cluster.address)
+    who = ("--add", "--topic", "forbidden", "--allow-principal", "User:ANONYMOUS")
+    cluster.command(ACLS, *who, "--operation", "DescribeConfigs")
+    done = kfmt(*to)
+    assert done.code == 3
+    assert done.err == (
+        f"kfmt: {cluster.address}: forbidden: exists, but this user may not see it\n"
     )
+    cluster.command(ACLS, *who, "--operation", "Describe")
+    done = kfmt(*to)
     assert done.code == 3
     (line,) = done.err.splitlines()
     assert line.startswith(f"kfmt: {cluster.address}: forbidden-0: ")

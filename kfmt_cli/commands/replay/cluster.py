@@ -167,8 +167,13 @@ class LiveCluster:
             replication_factor=plan.replication_factor,
             config=plan.settings,
         )
-        with self._asking(f"{plan.name}: cannot be created (create it yourself and run again)"):
+        try:
             self._admin.create_topics([new], operation_timeout=PATIENCE)[plan.name].result()
+        except KafkaException as error:
+            words = f"cannot be created: {self.reason(error)}; create it yourself and run again"
+            if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                words = "exists, but this user may not see it"
+            raise OutputError(f"{self.address}: {plan.name}: {words}") from None
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             with self._asking(plan.name):
