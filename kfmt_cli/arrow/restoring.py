@@ -20,15 +20,16 @@ from kfmt_cli.broker.rolling import Rolling
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.disk.kinds import kind_of
 from kfmt_cli.errors import InputError
+from kfmt_cli.formats.batch import CONTROL, TRANSACTIONAL
 from kfmt_cli.log.block import NO_TIMESTAMP, STORED_CRC_AT
 from kfmt_cli.log.records import Records
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.log_tables import RecordTable
-from kfmt_cli.writing.batches import BIT, CODEC_MASK, Written
+from kfmt_cli.writing.batches import CODEC_MASK, Written
 from kfmt_cli.writing.build.drafts import draft, must_part
 from kfmt_cli.writing.build.growing import Growing
 from kfmt_cli.writing.build.parse import COLUMNS
-from kfmt_cli.writing.draft_tables import PLAN_COLUMNS, PlanTable
+from kfmt_cli.writing.draft_tables import PlanTable
 from kfmt_cli.writing.output import Staging
 from kfmt_cli.writing.rolling import RollingWriter
 
@@ -239,7 +240,7 @@ class PartitionRestorer:
         records = _NOTHING if rows is None or not len(rows) else records_of_rows(rows)
         drafts = _drafts_of(chosen, records, counts)
         if self._codec is not None:
-            is_data = drafts.attributes & BIT["control"] == 0
+            is_data = drafts.attributes & CONTROL.mask == 0
             packed = drafts.attributes & ~CODEC_MASK | self._codec
             drafts.attributes = np.where(is_data, packed, drafts.attributes)
         known = np.array([chosen["last_offset"], chosen["crc"], drafts.magic])
@@ -296,13 +297,13 @@ class PartitionRestorer:
             return
         rest = table.select(slice(n, None))
         ends = np.append(firsts[1:], len(table)) - n
-        drafts = PlanTable.empty(PLAN_COLUMNS, len(firsts))
+        drafts = PlanTable.zeros(len(firsts))
         control = facts[_FACTS.index("control"), firsts] == 1
         made = draft(rest, firsts - n, np.where(control, 0, self._codec or 0))
         drafts.data[: len(made.data)] = made.data
         drafts.producer_id, drafts.producer_epoch = facts[:2, firsts]
         is_transactional = facts[_FACTS.index("transactional"), firsts] == 1
-        drafts.attributes |= is_transactional * BIT["transactional"] | control * BIT["control"]
+        drafts.attributes |= is_transactional * TRANSACTIONAL.mask | control * CONTROL.mask
         drafts.base_sequence = numbers(rows.column("sequence"))[firsts]
         drafts.declared = -1
         self._growing.add(drafts, Records(records.data, rest, records.headers, ends))
@@ -332,7 +333,7 @@ _NOTHING = Records(b"", RecordTable.empty(COLUMNS, 0), np.zeros((4, 0), np.int64
 def _drafts_of(chosen: dict[str, Any], records: Records, counts: IntArray) -> PlanTable:
     """The headers of batches from their table. Times that it cannot hold are those of the
     records."""
-    drafts = PlanTable.empty(PLAN_COLUMNS, len(counts))
+    drafts = PlanTable.zeros(len(counts))
     for name in _OF_HEADERS:
         drafts[name] = chosen[name]
     drafts.last_offset_delta = chosen["last_offset"] - chosen["base_offset"]
@@ -344,5 +345,5 @@ def _drafts_of(chosen: dict[str, Any], records: Records, counts: IntArray) -> Pl
         largest = np.maximum.reduceat(times, firsts)
         for name, values in (("base_timestamp", times[firsts]), ("max_timestamp", largest)):
             known = chosen[name][filled]
-            drafts.put(name, filled, np.where(known == NO_TIMESTAMP, values, known))
+            drafts[name][filled] = np.where(known == NO_TIMESTAMP, values, known)
     return drafts

@@ -9,10 +9,12 @@ from kfmt_cli.log.block import Block
 from kfmt_cli.log.committed import Committed
 
 
-def committed_of(blocks: Iterable[Block]) -> Committed:
+def committed_of(blocks: Iterable[Block], *, ends_open: bool = False) -> Committed:
     """The committed part of a partition, from its logs' blocks in order.
 
-    The logs suffice; no transaction index is needed.
+    The logs suffice; no transaction index is needed. ends_open: transactions that are open at the
+    end count as aborted there, as they will be once their time is up, so that they hold nothing
+    back.
     """
     following = Transactions()
     aborted = [
@@ -21,4 +23,8 @@ def committed_of(blocks: Iterable[Block]) -> Committed:
         for transaction in following.take(block)
         if transaction.aborted is not None
     ]
+    if ends_open:
+        for producer, transaction in following.open.items():
+            aborted.append((producer, transaction.first_offset or 0, following.log_end))
+        return Committed.of(aborted, None)
     return Committed.of(aborted, following.last_stable_offset)

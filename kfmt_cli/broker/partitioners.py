@@ -9,9 +9,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 
+import numpy as np
+
+from kfmt_cli.core.layout.layout import IntArray
+
 _WORD = 0xFFFFFFFF
 _SEED, _FACTOR = 0x9747B28C, 0x5BD1E995
 _BASIS, _PRIME = 0x811C9DC5, 0x01000193
+_LONG = 1024  # bytes of a key from which onward it is hashed on its own
 
 
 def murmur2(key: bytes) -> int:
@@ -27,6 +32,42 @@ def murmur2(key: bytes) -> int:
     number = (number ^ number >> 13) * _FACTOR & _WORD
     number ^= number >> 15
     return _signed(number)
+
+
+def partitions_of_keys(data: bytes, starts: IntArray, sizes: IntArray, partitions: int) -> IntArray:
+    """The partitions to which Java's default partitioner sends some keys.
+
+    data: the bytes. starts, sizes: the first byte and the size of each key in them, 0 or more.
+    """
+    view = np.frombuffer(data, np.uint8)
+    number = (_SEED ^ sizes).astype(np.uint32)
+    short = np.where(sizes < _LONG, sizes, 0)
+    for first in range(0, int(short.max(initial=0)) & ~3, 4):
+        rows = np.flatnonzero(short >= first + 4)
+        four = _bytes_at(view, starts[rows] + first, np.full(len(rows), 4)) * np.uint32(_FACTOR)
+        four = (four ^ four >> np.uint32(24)) * np.uint32(_FACTOR)
+        number[rows] = number[rows] * np.uint32(_FACTOR) ^ four
+    rows = np.flatnonzero(short & 3)
+    rest = _bytes_at(view, starts[rows] + (short[rows] & ~3), short[rows] & 3)
+    number[rows] = (number[rows] ^ rest) * np.uint32(_FACTOR)
+    number = (number ^ number >> np.uint32(13)) * np.uint32(_FACTOR)
+    number ^= number >> np.uint32(15)
+    for row in np.flatnonzero(sizes >= _LONG).tolist():
+        start, size = int(starts[row]), int(sizes[row])
+        number[row] = murmur2(data[start : start + size]) & _WORD
+    found: IntArray = (number & np.uint32(0x7FFFFFFF)).astype(np.int64) % partitions
+    return found
+
+
+def _bytes_at(
+    view: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], starts: IntArray, sizes: IntArray
+) -> np.ndarray[tuple[int, ...], np.dtype[np.uint32]]:
+    """Up to four bytes at each place, as a little-endian number."""
+    number = np.zeros(len(starts), np.uint32)
+    for i in range(4):
+        rows = np.flatnonzero(sizes > i)
+        number[rows] |= view[starts[rows] + i].astype(np.uint32) << np.uint32(8 * i)
+    return number
 
 
 def fnv1a(key: bytes) -> int:

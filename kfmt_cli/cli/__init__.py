@@ -39,6 +39,7 @@ SECTIONS = {
         "convert-v0-to-v2": "convert",
         "rebuild-index": "rebuild_index",
         "export": "export",
+        "replay": "replay",
     },
     "Scale": {"pipeline": "pipeline"},
     "Learn": {

@@ -21,6 +21,7 @@ NAMES = (
     *("from_offset", "to_offset", "from_time", "to_time", "key", "value", "header", "producer_id"),
     *("last", "isolation"),
 )
+N_BOUNDS = 4  # those that come first
 TIME = "ISO 8601 in UTC, now-1h or milliseconds"
 
 
@@ -57,6 +58,21 @@ def asked_of(options: Mapping[str, Any]) -> Asked:
     match = match_of(given.key, given.value, given.header or (), given.producer_id)
     is_committed = given.isolation == READ_COMMITTED
     return Asked(Selection(low, high, first, last, match), given.last, is_committed)
+
+
+def bounds(function: F) -> F:
+    """Add only the options for offsets and times, passed as `wanted`, a Selection."""
+
+    @wraps(function)
+    def call(**options: Any) -> Any:
+        asked = asked_of({name: options.pop(name) for name in NAMES[:N_BOUNDS]})
+        return function(wanted=asked.wanted, **options)
+
+    command: Any = call
+    for option in reversed(_OPTIONS[:N_BOUNDS]):
+        command = option(command)
+    made: F = command
+    return made
 
 
 _OPTIONS = (

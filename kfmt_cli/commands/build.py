@@ -13,7 +13,6 @@ from kfmt_cli.broker.rolling import Rolling
 from kfmt_cli.commands.run import Run, told
 from kfmt_cli.core.source import PIPE
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
-from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import ExitCode, InputError, UsageError, unknown_name
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 from kfmt_cli.render.style import count

@@ -25,6 +25,7 @@ from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT
 from kfmt_cli.rows.found import FOUND
 from kfmt_cli.rows.placements import PLACEMENTS
 from kfmt_cli.rows.record import DECODED_RECORD, RECORD
+from kfmt_cli.rows.replayed import REPLAYED_ROWS
 from kfmt_cli.rows.result import SEVERITIES, ResultType
 from kfmt_cli.rows.shapes import SHAPES
 from kfmt_cli.rows.table_types import BATCHES, RECORDS, TABLES, exported
@@ -57,7 +58,7 @@ def contract() -> Iterator[ContractPart]:
     declared = (var for var in vars(documents).values() if isinstance(var, RowType))
     shown = {FINDING, FINDINGS_LEFT_OUT}
     answers = tuple(document for document in declared if document not in shown)
-    yield ContractPart("Answers of commands", (*answers, *PLACEMENTS))
+    yield ContractPart("Answers of commands", (*answers, *PLACEMENTS, *REPLAYED_ROWS))
     yield ContractPart("Rows of commands", (FOUND, TRANSACTION, RANGE, REQUEST, RESPONSE))
     cluster = (var for var in vars(cluster_rows).values() if isinstance(var, RowType))
     yield ContractPart("A dead cluster", tuple(cluster))

@@ -87,7 +87,7 @@ class _OpenCopy:
         return PartitionCopy(self.name, self.is_table, *parts, first, end, self.has_holes)
 
 
-class Copies:
+class BothCopies:
     """The copies A and B of partitions. folder: of the kept batches."""
 
     def __init__(self, paths: Iterable[str], folder: str) -> None:

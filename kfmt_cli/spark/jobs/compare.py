@@ -31,7 +31,7 @@ from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import LEAST_SPLIT, Request
 from kfmt_cli.spark.compared import Pair, compared
-from kfmt_cli.spark.copies_of_partitions import Copies, check_places, merged_rows, top_of
+from kfmt_cli.spark.copies_of_partitions import BothCopies, check_places, merged_rows, top_of
 from kfmt_cli.spark.job import Job, Result
 from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened, rows_table
 from kfmt_cli.spark.ledger import Ledger, part_name
@@ -140,7 +140,7 @@ def _pairs(
     context: Context, ledger: Ledger, findings: JobFindings, summary: JobSummary
 ) -> list[Pair]:
     """Both copies of each partition, once all batches are kept."""
-    copies = Copies(context.request.paths, ledger.job.folder(ledger.to))
+    copies = BothCopies(context.request.paths, ledger.job.folder(ledger.to))
     for piece, result in run(context.spark, context.request, ledger, context.advance):
         findings.take(result)
         summary.numbers["segments"] += piece.start == 0 and not is_exported(piece)

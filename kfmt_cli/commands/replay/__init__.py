@@ -1,0 +1,1 @@
+"""replay: the records of logs into a live cluster."""

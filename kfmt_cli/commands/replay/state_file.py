@@ -1,0 +1,105 @@
+"""The state file of a replay: what the cluster has acknowledged, so that another run continues.
+
+A JSON object: the cluster, the options that choose the records, for each partition on the disks
+the next offset and the target offset of the last record before it, for each partition in the
+cluster the offset after the last acknowledged record, and the target offsets of the records at
+which groups stand. It is written after all records sent so far were acknowledged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kfmt_cli.core.json_text import json_text
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.writing.output import replace_file
+
+VERSION = 1
+
+
+@dataclass(slots=True)
+class SourceState:
+    """How far a partition on the disks has been acknowledged."""
+
+    next_offset: int = 0
+    target_offset: int | None = None
+    """That of the last acknowledged record; None before the first, and with --by-key."""
+    points: dict[int, int] = field(default_factory=dict)
+    """By offset: the target offset of the first record from there on."""
+
+
+@dataclass(slots=True)
+class ReplayState:
+    """The content of a state file."""
+
+    path: Path | None
+    """None to keep it in memory only."""
+    cluster_id: str
+    """Empty if the cluster is not asked."""
+    options: Mapping[str, Any]
+    """The options that must be the same in every run."""
+    sources: dict[str, SourceState] = field(default_factory=dict)
+    targets: dict[str, dict[int, int]] = field(default_factory=dict)
+    """By topic and partition: the offset after the last acknowledged record."""
+
+    def save(self) -> None:
+        """Write the file atomically; raises OutputError."""
+        if self.path is None:
+            return
+        said = {
+            "version": VERSION,
+            "cluster_id": self.cluster_id,
+            "options": dict(self.options),
+            "sources": {
+                name: {
+                    "next_offset": source.next_offset,
+                    "target_offset": source.target_offset,
+                    "points": source.points,
+                }
+                for name, source in self.sources.items()
+            },
+            "targets": self.targets,
+        }
+        replace_file(self.path, f"{json_text(said)}\n".encode())
+
+
+def state_at(path: Path | None, cluster_id: str, options: Mapping[str, Any]) -> ReplayState:
+    """The state in a file, a new one if there is none; raises InputError for a malformed file,
+    UsageError for one of another replay."""
+    state = ReplayState(path, cluster_id, options)
+    if path is None:
+        return state
+    try:
+        said = json.loads(path.read_bytes())
+        if said["version"] != VERSION:
+            raise UsageError(f"{path}: of version {said['version']}; only {VERSION} is supported")
+        _need_same(path, said, state)
+        for name, source in said["sources"].items():
+            points = {int(offset): int(target) for offset, target in source["points"].items()}
+            target = source["target_offset"]
+            state.sources[name] = SourceState(int(source["next_offset"]), target, points)
+        for topic, partitions in said["targets"].items():
+            state.targets[topic] = {int(number): int(end) for number, end in partitions.items()}
+    except FileNotFoundError:
+        return state
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}", file=str(path)) from error
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        words = "not a state file of kfmt replay"
+        raise InputError(f"{path}: {words}: {error}", file=str(path)) from error
+    return state
+
+
+def _need_same(path: Path, said: Mapping[str, Any], state: ReplayState) -> None:
+    if state.cluster_id and said["cluster_id"] != state.cluster_id:
+        words = f"of a replay into cluster {said['cluster_id']}, but this is {state.cluster_id}"
+        raise UsageError(f"{path}: {words}")
+    for name, value in state.options.items():
+        if said["options"].get(name) != value:
+            option = f"--{name.replace('_', '-')}"
+            words = f"of a replay with {option} {said['options'].get(name)}, not {value}"
+            raise UsageError(f"{path}: {words}; give another --state file")

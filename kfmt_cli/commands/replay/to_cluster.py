@@ -1,0 +1,445 @@
+"""replay: sends the records of partitions on disks to a live cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kfmt_cli.commands.each_partition import reading, tell_log_start
+from kfmt_cli.commands.replay.groups import CommittedOffset, committed_offsets
+from kfmt_cli.commands.replay.sources import Chunk, ReplaySource, SourceReader, sources_of
+from kfmt_cli.commands.replay.state_file import ReplayState, SourceState, state_at
+from kfmt_cli.commands.replay.topic_plans import BROKERS_DEFAULT, TopicPlan, plans_of
+from kfmt_cli.commands.run import Run
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.layout.fields import Fields
+from kfmt_cli.disk.partitions import Partition, partitions_below
+from kfmt_cli.errors import InputError, OutputError, UsageError
+from kfmt_cli.findings.finding import Findings
+from kfmt_cli.log.select import Selection
+from kfmt_cli.render.replay_lines import group_line, replayed_line
+from kfmt_cli.render.style import count, safe
+from kfmt_cli.rows.replayed import REPLAYED, REPLAYED_GROUP
+
+if TYPE_CHECKING:
+    from kfmt_cli.commands.replay.cluster import LiveCluster
+    from kfmt_cli.commands.replay.sender import Points, Sender
+
+# Seconds and records after which all is acknowledged and the state file written.
+INTERVAL, MOST_PENDING = 2.0, 100_000
+AT_ONCE = 20_000  # records between two looks at these
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """What to replay, where and how."""
+
+    bootstrap_server: str
+    """Empty with dry_run."""
+    topics: tuple[str, ...] = ()
+    as_topic: str | None = None
+    by_key: bool = False
+    wanted: Selection = field(default_factory=Selection)
+    groups: bool = False
+    state: Path | None = None
+    rate: int | None = None
+    dry_run: bool = False
+    producer_config: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for options that exclude each other."""
+        if self.groups and self.by_key:
+            words = "where a partition's records go to several, its offset has no counterpart"
+            raise UsageError(f"--groups cannot be combined with --by-key: {words}")
+
+    @property
+    def lasting(self) -> dict[str, Any]:
+        """Those that must be the same when a replay is resumed."""
+        bounds = {
+            name.replace("first", "from").replace("last", "to"): getattr(self.wanted, name)
+            for name in ("first_offset", "last_offset", "first_time", "last_time")
+        }
+        return {"as": self.as_topic, "by_key": self.by_key, **bounds}
+
+
+@dataclass(slots=True)
+class _Sent:
+    """What has happened to the records of a partition in this run."""
+
+    records: int = 0
+    n_bytes: int = 0
+    already_there: int = 0
+    first: int | None = None
+    last: int | None = None
+
+    def take(self, chunk: Chunk, n_arrived: int) -> None:
+        """Count the records of a chunk."""
+        self.records += len(chunk) - n_arrived
+        self.already_there += n_arrived
+        self.n_bytes += chunk.n_bytes
+        self.first = int(chunk.offsets[0]) if self.first is None else self.first
+        self.last = int(chunk.offsets[-1])
+
+
+@dataclass(slots=True)
+class ReplayToCluster:
+    """One call of `replay`."""
+
+    run: Run
+    options: ReplayOptions
+    limit: Limit
+    _n_records: int = 0
+    _complete: set[str] = field(default_factory=set)
+
+    def paths(self, paths: tuple[str, ...]) -> None:
+        """Replay the partitions under some paths; raises UsageError, NotFoundError, OutputError."""
+        run = self.run
+        partitions = partitions_below(paths, run.complain, run.sink.note)
+        if not partitions:
+            return
+        sources = sources_of(partitions, self.options.topics, self.options.as_topic)
+        plans = plans_of(sources, run.complain)
+        offsets = self._group_offsets(partitions, sources)
+        began = time.monotonic()
+        logs = [log for source in sources for log in source.partition.logs]
+        with reading(run, [*logs, *logs]):  # transactions first, then records
+            if self.options.dry_run:
+                self._preview(sources, plans, offsets)
+            else:
+                self._replay(sources, plans, offsets)
+        words = count(self._n_records, "record")
+        if self.options.dry_run:
+            run.sink.remark(f"{words} to be sent; nothing was sent")
+        else:
+            seconds = time.monotonic() - began
+            run.sink.remark(f"{words} sent and acknowledged in {seconds:.1f} s")
+        run.sink.flush()
+
+    def _group_offsets(
+        self, partitions: Iterable[Partition], sources: Iterable[ReplaySource]
+    ) -> list[CommittedOffset]:
+        """The offsets that groups had committed in the partitions to replay."""
+        if not self.options.groups:
+            return []
+        found = committed_offsets(self.run, partitions, self.limit)
+        if not found:
+            self.run.sink.note("no group has committed offsets in __consumer_offsets here\n")
+        names = {source.name for source in sources}
+        return [offset for offset in found if offset.place in names]
+
+    # Without a cluster.
+
+    def _preview(
+        self,
+        sources: list[ReplaySource],
+        plans: dict[str, TopicPlan],
+        offsets: list[CommittedOffset],
+    ) -> None:
+        state = state_at(self.options.state, "", self.options.lasting)
+        for source in sources:
+            at = state.sources.get(source.name, SourceState())
+            reader = self._reader(source, plans[source.target].partitions)
+            sent = _Sent()
+            try:
+                for chunk in reader.chunks(at.next_offset):
+                    sent.take(chunk, 0)
+            except InputError as error:
+                self.run.complain(str(error))
+            self._tell(source, reader, sent, at.next_offset, None)
+        for offset in offsets:
+            self._tell_group(offset, sources, None, None)
+
+    # With one.
+
+    def _replay(
+        self,
+        sources: list[ReplaySource],
+        plans: dict[str, TopicPlan],
+        offsets: list[CommittedOffset],
+    ) -> None:
+        from kfmt_cli.commands.replay.cluster import LiveCluster, producer_settings
+
+        settings = producer_settings(self.options.producer_config)
+        cluster = LiveCluster(self.options.bootstrap_server, settings)
+        cluster.connect()
+        state = state_at(self.options.state, cluster.cluster_id, self.options.lasting)
+        for plan in plans.values():
+            self._prepare(cluster, plan, sources)
+        known = {name: state.targets.get(name, {}) for name in plans}
+        places = [(topic, number) for topic, numbers in known.items() for number in numbers]
+        ends = cluster.settled_ends(places) if places else {}
+        for topic, of_topic in groupby(sources, key=lambda source: source.target):
+            sender = self._sender(cluster, topic)
+            try:
+                self._topic(sender, state, list(of_topic), offsets, ends)
+            finally:
+                sender.abandon()
+        self._groups(cluster, state, sources, offsets)
+
+    def _prepare(self, cluster: LiveCluster, plan: TopicPlan, sources: list[ReplaySource]) -> None:
+        """Create a topic that the cluster lacks; raises OutputError if it cannot take all
+        partitions."""
+        has = cluster.partitions.get(plan.name)
+        if has is None:
+            plan.limit(cluster.brokers)
+            cluster.create(plan)
+            words = f"created with {count(plan.partitions, 'partition')}"
+            if plan.replication_factor != BROKERS_DEFAULT:
+                words += f", replication factor {plan.replication_factor}"
+            words += "".join(f"; {change}" for change in plan.changes)
+            self.run.sink.note(f"{safe(plan.name)}: {words}\n")
+            return
+        most = max(source.number for source in sources if source.target == plan.name)
+        if most >= has and not self.options.by_key:
+            words = f"has {count(has, 'partition')}, so that partition {most} cannot be kept"
+            raise OutputError(
+                f"{cluster.address}: {plan.name}: {words}; add partitions or --by-key"
+            )
+
+    def _sender(self, cluster: LiveCluster, topic: str) -> Sender:
+        from kfmt_cli.commands.replay.sender import Sender
+
+        limits = cluster.limits(topic)
+        if not limits.keeps_timestamps:
+            words = "message.timestamp.type is LogAppendTime, so that timestamps are not kept"
+            self.run.sink.note(f"{safe(topic)}: {words}\n")
+        return Sender(cluster, topic, limits, cluster.producer(limits), self.options.rate)
+
+    def _topic(
+        self,
+        sender: Sender,
+        state: ReplayState,
+        sources: list[ReplaySource],
+        offsets: list[CommittedOffset],
+        ends: Mapping[tuple[str, int], int],
+    ) -> None:
+        """Send the records of a topic; complains about partitions that cannot be read. ends: where
+        the partitions end that an earlier run has sent to."""
+        self._find_arrived(sender, state, sources, ends)
+        for source in sources:
+            tell_log_start(self.run, source.partition)
+            wanted = sorted({each.offset for each in offsets if each.place == source.name})
+            try:
+                self._source(source, sender, state, wanted)
+                self._complete.add(source.name)
+            except InputError as error:
+                self.run.complain(str(error))
+
+    def _find_arrived(
+        self,
+        sender: Sender,
+        state: ReplayState,
+        sources: list[ReplaySource],
+        ends: Mapping[tuple[str, int], int],
+    ) -> None:
+        """Keep where the topic ends before anything is sent; after an earlier run, read what has
+        arrived without being acknowledged."""
+        topic, cluster = sender.topic, sender.cluster
+        numbers = {source.number for source in sources}
+        if self.options.by_key:
+            numbers = set(range(cluster.partitions[topic]))
+        known = state.targets.setdefault(topic, {})
+        if self.options.by_key and known and set(known) != numbers:
+            words = f"has {count(len(numbers), 'partition')}, but an earlier run saw {len(known)}"
+            raise OutputError(f"{cluster.address}: {topic}: {words}; keys would go elsewhere")
+        for number, begin in known.items():
+            end = ends[topic, number]
+            if end < begin:
+                words = f"ends at offset {end}, before {begin} of the state file"
+                words += "; was the topic created again?"
+                raise OutputError(f"{cluster.address}: {topic}-{number}: {words}")
+            sender.expect(number, begin, end, 2 * MOST_PENDING)
+        new = [(topic, number) for number in sorted(numbers - set(known))]
+        known |= {number: end for (_, number), end in cluster.ends(new).items()}
+        state.save()
+
+    def _source(
+        self, source: ReplaySource, sender: Sender, state: ReplayState, wanted: list[int]
+    ) -> None:
+        """Send the records of a partition from where an earlier run got; raises InputError after
+        those before it are acknowledged, OutputError."""
+        from kfmt_cli.commands.replay.sender import Points
+
+        at = state.sources.setdefault(source.name, SourceState())
+        resumed_at = at.next_offset
+        is_new = at.target_offset is None
+        to_come = [each for each in wanted if is_new or each >= resumed_at]
+        points = Points([each for each in to_come if each not in at.points], at.points)
+        reader = self._reader(source, sender.cluster.partitions[source.target])
+        sent = _Sent()
+        try:
+            self._send_all(reader, sender, state, sent, points)
+        except InputError:
+            self._settle(source, sender, state, sent)
+            self._tell(source, reader, sent, resumed_at, at)
+            raise
+        except OutputError as error:
+            words = f"acknowledged before offset {at.next_offset} of {source.partition.name}"
+            raise OutputError(f"{error}; {words}") from None
+        self._tell(source, reader, sent, resumed_at, at)
+
+    def _send_all(
+        self,
+        reader: SourceReader,
+        sender: Sender,
+        state: ReplayState,
+        sent: _Sent,
+        points: Points,
+    ) -> None:
+        source, at = reader.source, state.sources[reader.source.name]
+        n_pending, since = 0, time.monotonic()
+        rate = self.options.rate
+        most = AT_ONCE if rate is None else max(min(AT_ONCE, rate // 2), 1)
+        for chunk in _parts(reader.chunks(at.next_offset), most):
+            first = int(chunk.offsets[0])
+            if sent.first is None and first not in [*points.found, *points.wanted]:
+                points.wanted.insert(0, first)
+                points.wanted.sort()
+            sent.take(chunk, sender.send(chunk, points))
+            n_pending += len(chunk)
+            if n_pending >= MOST_PENDING or time.monotonic() - since >= INTERVAL:
+                self._settle(source, sender, state, sent)
+                n_pending, since = 0, time.monotonic()
+        self._settle(source, sender, state, sent)
+
+    def _settle(
+        self, source: ReplaySource, sender: Sender, state: ReplayState, sent: _Sent
+    ) -> None:
+        """Wait until all records are acknowledged, and keep that."""
+        last = sender.settle()
+        if sent.last is None:
+            return
+        at = state.sources[source.name]
+        at.next_offset = sent.last + 1
+        if not self.options.by_key:
+            at.target_offset = last.get(source.number, at.target_offset)
+        ends = state.targets[source.target]
+        ends.update({number: max(offset + 1, ends[number]) for number, offset in last.items()})
+        state.save()
+
+    def _reader(self, source: ReplaySource, n_partitions: int) -> SourceReader:
+        findings = Findings(self.run.most_findings)
+        by_key = n_partitions if self.options.by_key else None
+        return SourceReader(
+            source,
+            self.options.wanted,
+            self.limit,
+            by_key,
+            lambda finding: self.run.tell(finding, findings),
+        )
+
+    # What is said.
+
+    def _tell(
+        self,
+        source: ReplaySource,
+        reader: SourceReader,
+        sent: _Sent,
+        resumed_at: int,
+        at: SourceState | None,
+    ) -> None:
+        """Show what has been sent of a partition. at: None if nothing is sent."""
+        self._n_records += sent.records
+        is_placed = at is not None and not self.options.by_key and sent.first is not None
+        row: dict[str, object] = {
+            "file": source.partition.name,
+            "target_topic": source.target,
+            "target_partition": None if self.options.by_key else source.number,
+            "records": sent.records,
+            "bytes": sent.n_bytes,
+            "first_offset": sent.first,
+            "last_offset": sent.last,
+            "target_first_offset": at.points.get(sent.first or 0) if at and is_placed else None,
+            "target_last_offset": at.target_offset if at and is_placed else None,
+            "resumed_at": resumed_at or None,
+            "already_there": sent.already_there,
+            "not_committed": reader.not_committed,
+            "timestamps_changed": reader.zero_times,
+            "dry_run": at is None,
+        }
+        sink = self.run.sink
+        sink.document(REPLAYED, row, [replayed_line(source.name, Fields(row), sink.out.theme)])
+
+    def _groups(
+        self,
+        cluster: LiveCluster,
+        state: ReplayState,
+        sources: list[ReplaySource],
+        offsets: list[CommittedOffset],
+    ) -> None:
+        """Commit the offsets of groups, translated; complains about groups that are active."""
+        active = cluster.active_groups({offset.group for offset in offsets})
+        topics = {source.name: source.target for source in sources}
+        for group, its in groupby(offsets, key=lambda offset: offset.group):
+            found = [(offset, self._target_offset(state, topics, offset)) for offset in its]
+            known = [(offset, target) for offset, target in found if target is not None]
+            reason = None
+            if group in active:
+                reason = f"the group is {active[group]} in the cluster; stop its members"
+            elif known:
+                try:
+                    cluster.commit(
+                        group,
+                        [
+                            (topics[offset.place], offset.partition, target, offset.metadata)
+                            for offset, target in known
+                        ],
+                    )
+                except OutputError as error:
+                    reason = str(error)
+            if reason is not None:
+                self.run.complain(f"group {group}: offsets not committed: {reason}")
+            for offset, target in found:
+                self._tell_group(offset, sources, target, reason)
+
+    def _target_offset(
+        self, state: ReplayState, topics: dict[str, str], offset: CommittedOffset
+    ) -> int | None:
+        """Where a group continues in the cluster; None if that is unknown."""
+        if offset.place not in self._complete:
+            return None
+        at = state.sources[offset.place]
+        if offset.offset in at.points:
+            return at.points[offset.offset]
+        if offset.offset < at.next_offset:
+            return None
+        if at.target_offset is not None:
+            return at.target_offset + 1
+        return state.targets[topics[offset.place]][offset.partition]
+
+    def _tell_group(
+        self,
+        offset: CommittedOffset,
+        sources: list[ReplaySource],
+        target: int | None,
+        reason: str | None,
+    ) -> None:
+        if self.options.dry_run:
+            reason = "dry run"
+        elif reason is None and target is None and offset.place not in self._complete:
+            reason = "its partition could not be read to the end"
+        elif reason is None and target is None:
+            reason = "its records were sent by a run without --groups"
+        row: dict[str, object] = {
+            "group": offset.group,
+            "topic": offset.topic,
+            "partition": offset.partition,
+            "offset": offset.offset,
+            "target_topic": next(each.target for each in sources if each.name == offset.place),
+            "target_offset": target,
+            "committed": reason is None,
+            "reason": reason,
+        }
+        sink = self.run.sink
+        sink.document(REPLAYED_GROUP, row, [group_line(Fields(row), sink.out.theme)])
+
+
+def _parts(chunks: Iterable[Chunk], most: int) -> Iterator[Chunk]:
+    """Chunks of at most this many records."""
+    for chunk in chunks:
+        for first in range(0, len(chunk), most):
+            yield chunk if len(chunk) <= most else chunk.between(first, first + most)
