@@ -26,6 +26,7 @@ SQL = "ask-in-sql.md"
 # Needs what is not here: a broker, another program, the internet. Its syntax is checked.
 NOT_RUN = {
     SQL: ["pip install"],
+    "after-the-disaster.md": ["kfmt replay"],
     "batch-by-hand.md": ["kafka-dump-log.sh"],
     "consumer-stands-still.md": ["kafka-consumer-groups.sh", "kafka-transactions.sh"],
     "group-offsets.md": ["--from-file", "--to-datetime"],
