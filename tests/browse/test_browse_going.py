@@ -309,6 +309,7 @@ def test_views_show_what_their_command_shows(view: Any, size: tuple[int, int]) -
         "6": "scan from byte",
         "7": "would start",
         "8": "cleanup.policy",
+        "9": "no metadata log",
     }
 
     async def work() -> None:
@@ -318,7 +319,7 @@ def test_views_show_what_their_command_shows(view: Any, size: tuple[int, int]) -
             assert expected[view.key] in " ".join(shown.split())
             assert f"txn-0: {view.question}" in screen
             if view.key != "3":
-                words = ("stat", "check", "txn", "dump", "index-check", "retention")
+                words = ("stat", "check", "txn", "dump", "index-check", "retention", "replicas")
                 assert browser.command[1] in words
             await browser.press("0")
             assert browser.app.view is None

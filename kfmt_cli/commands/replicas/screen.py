@@ -34,8 +34,10 @@ def show_screen(sink: Sink, found: DeadCluster, paths: Sequence[str]) -> None:
 
     put(_heading(found))
     sink.put("\n")
-    put(answers(found), "bold")
-    sink.put("\n")
+    lines = list(answers(found))
+    if lines:
+        put(iter(lines), "bold")
+        sink.put("\n")
     _partitions(sink, found)
     costs = costs_of(found)
     if any(not cost.is_free for cost in costs):
