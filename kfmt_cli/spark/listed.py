@@ -21,6 +21,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.sharing.piece import Piece
 
 SETTLED = 2.0  # seconds; no file system's times are coarser
+MOST_READS = 4  # of a directory that changes all the time
 _GROWING = (LOG.suffix, MANIFEST, METADATA)
 
 
@@ -105,7 +106,7 @@ class Listings:
                 if known.read - known.since >= SETTLED:
                     changed = known.grown() or changed
                 else:
-                    its = scanned(folder)
+                    its = _entries(folder, modified)
                     changed = changed or its != (known.folders, known.files)
                     known.folders, known.files = its
                     known.read = 0.0 if any(file.trouble for file in its[1]) else now
@@ -134,3 +135,14 @@ class Listings:
                 return None
             known = self._ids[piece.folder] = stated, found
         return known[1]
+
+
+def _entries(folder: str, modified: int) -> tuple[list[str], list[StoredFile]]:
+    """The entries of a directory, read again if it has changed meanwhile: a file that was renamed
+    may be missing under both names. modified: its time before. Raises OSError."""
+    for _ in range(MOST_READS):
+        its = scanned(folder)
+        before, modified = modified, os.stat(folder).st_mtime_ns  # noqa: PTH116 (many)
+        if modified == before:
+            break
+    return its

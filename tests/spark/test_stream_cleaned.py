@@ -16,6 +16,7 @@ from tests.support.segments import positions
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
+from kfmt_cli.core.stores import StoredFile, scanned
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.read_piece import UnreadError
 from kfmt_cli.spark.follower import Follower
@@ -119,3 +120,26 @@ def test_a_swap_under_way_is_waited_for(
     rows = read_split(source.request, split)
     assert [offset for batch in rows for offset in batch.column("offset").to_pylist()] == LEFT
     assert not ways
+
+
+def test_a_listing_that_misses_a_renamed_segment_is_read_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new segment is renamed while the directory is read, so that neither name is seen."""
+    clean(folder)
+    times = list[str]()
+
+    def read(path: str) -> tuple[list[str], list[StoredFile]]:
+        folders, files = scanned(path)
+        if path == str(folder):
+            times.append(path)
+            if len(times) == 1:
+                files = [file for file in files if not file.path.endswith(LOGS[0].name)]
+                (folder / LOGS[0].name).rename(folder / "between")
+                (folder / "between").rename(folder / LOGS[0].name)
+        return folders, files
+
+    monkeypatch.setattr("kfmt_cli.spark.listed.scanned", read)
+    source = follower(folder)
+    rows = read_split(source.request, split_of(source))
+    assert [offset for batch in rows for offset in batch.column("offset").to_pylist()] == LEFT

@@ -17,7 +17,7 @@ from typing import Any
 from tests.support.samples import environment
 from tools.kafka import SHORT_LIVED
 
-PATIENCE = 60  # seconds
+PATIENCE = 180  # seconds
 JAVA = " ".join(SHORT_LIVED)
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 PROCESSES = Path("/proc")
