@@ -49,8 +49,8 @@ def merge(
 
     \b
     Examples:
-      kfmt merge broker1 broker2 broker3 --to DST
-      kfmt merge broker1 broker2 --to DST --topics orders --branch 2 --json
+      kfmt merge sample_segments/kafka-3.9.1-broker1 sample_segments/kafka-3.9.1-broker2 --to DST
+      kfmt merge sample_segments/kafka-3.9.1-broker1 --to DST --topics orders --json
     """
     from kfmt_cli.commands.merge import Merge
 

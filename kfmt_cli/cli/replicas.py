@@ -40,8 +40,8 @@ def replicas(paths: tuple[str, ...], orders: tuple[str, ...], common: Common) ->
 
     \b
     Examples:
-      kfmt replicas broker1 broker2 broker3 controller
-      kfmt replicas broker1 broker2 broker3 --order 2,1,3 --order '2!,1,3'
+      kfmt replicas sample_segments/kafka-3.9.1-broker1 sample_segments/kafka-3.9.1-broker2
+      kfmt replicas sample_segments/kafka-3.9.1-broker* --order 2,1 --order 1+2 --json
     """
     from kfmt_cli.commands.replicas.command import CompareDisks
     from kfmt_cli.commands.replicas.show import show

@@ -75,8 +75,10 @@ def _partitions(sink: Sink, found: DeadCluster) -> None:
 def _heading(found: DeadCluster) -> Iterator[str]:
     """The nodes, and the metadata that decides."""
     names = []
-    for words, wanted in (("broker", False), ("controller", True)):
-        nodes = [node for node in found.nodes if is_controller(node, found.nodes) is wanted]
+    known = {} if found.image is None else found.image.brokers
+    only = [n for n in found.nodes if n.node_id not in known and is_controller(n, found.nodes)]
+    brokers = [node for node in found.nodes if node not in only]
+    for words, nodes in (("broker", brokers), ("controller", only)):
         ids = sorted(node.node_id for node in nodes if node.node_id is not None)
         if ids:
             plural = "" if len(ids) == 1 else "s"
