@@ -24,6 +24,7 @@ from kfmt_cli.render.tables.columns import heading, write_line
 from kfmt_cli.render.template import Literals, TemplateBuilder
 from kfmt_cli.render.write import write_rows
 from kfmt_cli.rows.anatomy import AnatomyLine, lines_of
+from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.rows.section import HEADER_NAMES, Object, Section, objects
 from kfmt_cli.topics.decoder import Decoder
 
@@ -79,13 +80,13 @@ class BatchContent:
     def offset(self, record: int) -> int:
         """The offset of a record."""
         assert self._section is not None
-        return int(self._section.table["offset"][record])
+        return int(self._section.table.typed(RecordTable).offset[record])
 
     def record_of(self, offset: int) -> int:
         """The index of the record with an offset, or of the first record after it."""
         if self._section is None:
             return 0
-        later = (self._section.table["offset"] >= offset).nonzero()[0]
+        later = (self._section.table.typed(RecordTable).offset >= offset).nonzero()[0]
         return int(later[0]) if len(later) else max(self.n_records - 1, 0)
 
     # Lines.

@@ -34,6 +34,7 @@ from kfmt_cli.render.style import after, count, grouped, safe
 from kfmt_cli.render.write import recycle
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.documents import UNKNOWN_FILE
+from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.rows.record import DECODED_RECORD, RECORD
 from kfmt_cli.rows.section import Rows
 from kfmt_cli.topics import decoder_for, known_topic
@@ -312,7 +313,7 @@ def notes_of(file: Input) -> tuple[str, ...]:
 def arrange(writer: RowWriter, part: RowsPart) -> Iterator[Piece]:
     """The part's rows as text, each finding after the outer row that contains it."""
     findings = in_order(part.findings)
-    positions = part.rows.outer.table["position"]
+    positions = part.rows.outer.table.typed(BatchTable).position
     done = 0
     for finding in findings:
         upto = int(np.searchsorted(positions, finding.position or 0, side="right"))

@@ -14,6 +14,7 @@ from kfmt_cli.log.derived_columns import complete, record_rows
 from kfmt_cli.log.reading import RowsReading
 from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.rows.batch import BATCH
+from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.rows.record import RECORD
 from kfmt_cli.rows.section import Rows, Section
 from kfmt_cli.topics.decoder import Decoder
@@ -46,7 +47,7 @@ def written(
     for first, end in zip(edges[::2], edges[1::2], strict=True):
         made += files[at:first]
         for rows in parts:
-            owner = rows.outer.table["file_number"]
+            owner = rows.outer.table.typed(BatchTable).file_number
             a, b = np.searchsorted(owner, [first, end]).tolist()
             made += writer.text(rows, a, b)
         at = end

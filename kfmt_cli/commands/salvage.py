@@ -122,7 +122,7 @@ class Salvage:
     def _is_lost(self) -> bool:
         """Whether the logs contain bytes but no undamaged batch; empty logs do not count."""
         totals = self.run.summary.totals
-        return not totals["batches_after"] and totals["bytes"] > 0
+        return not totals.batches_after and totals.bytes > 0
 
     def _partitions(self, source: str) -> list[SalvagedPartition]:
         """The partitions of SRC; notes other files to copy in `_carried`."""
@@ -471,13 +471,13 @@ class Salvage:
             )
             return
         totals = self.run.summary.totals
-        of = count(totals["batches"], "batch", "batches")
+        of = count(totals.batches, "batch", "batches")
         to = safe(printable(destination))
-        words = f"salvaged {grouped(totals['batches_after'])} of {of} into {to}"
-        holes = f"; {count(totals['holes'], 'hole')}" if totals["holes"] else "; no holes"
+        words = f"salvaged {grouped(totals.batches_after)} of {of} into {to}"
+        holes = f"; {count(totals.holes, 'hole')}" if totals.holes else "; no holes"
         if self._n_missing:
             missing = count(self._n_missing, "offset")
             holes += f"; {missing} missing (lost, or already removed by compaction)"
-        if totals["reencoded"]:
-            holes += f"; {count(totals['reencoded'], 'record')} re-encoded and marked"
-        self.run.sink.remark(words + holes, "warn" if totals["holes"] else "good")
+        if totals.reencoded:
+            holes += f"; {count(totals.reencoded, 'record')} re-encoded and marked"
+        self.run.sink.remark(words + holes, "warn" if totals.holes else "good")

@@ -42,7 +42,7 @@ class LocalCopy:
     """Where its unpacked files come from, by their paths."""
 
 
-class Copies:
+class LocalCopies:
     """The copies that this process has made; they are deleted when it ends."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class Copies:
                 del self._openers[path]
 
 
-COPIES = Copies()
+COPIES = LocalCopies()
 
 
 def placeholder(path: Path, size: int, modified: int) -> None:

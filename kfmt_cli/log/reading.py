@@ -14,6 +14,7 @@ from kfmt_cli.log.block import Block, runs
 from kfmt_cli.log.decompress import decompress_ahead, is_heavy
 from kfmt_cli.log.derived_columns import batch_rows, read_complete, record_rows
 from kfmt_cli.log.select import Selection
+from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.rows.section import Rows
 from kfmt_cli.topics.decoder import Decoder
 
@@ -30,7 +31,7 @@ class RowsPart:
         if len(self.rows) <= n:
             return self
         rows = self.rows.first(n)
-        positions = self.rows.outer.table["position"]
+        positions = self.rows.outer.table.typed(BatchTable).position
         n_outer = len(rows.outer)
         if n_outer == len(positions):
             return replace(self, rows=rows)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import InitVar, dataclass, field
 from types import MappingProxyType
 
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.errors import ExitCode
 from kfmt_cli.findings.finding import Finding, Findings, Tally
 
@@ -81,7 +82,7 @@ class Summary:
     """Directories with errors."""
     unread: int = 0
     """Inputs that could not be read."""
-    totals: dict[str, int] = field(default_factory=dict)
+    totals: Fields = field(default_factory=Fields)
     """The sums over all results, by name."""
     aside: dict[str, int] = field(default_factory=dict)
     """Results that are not counted as files, by name."""
@@ -92,7 +93,7 @@ class Summary:
     """Text at the end of the last line, for people."""
 
     def __post_init__(self) -> None:
-        self.totals = dict.fromkeys((*self.type.numbers, *SEVERITIES), 0)
+        self.totals = Fields(dict.fromkeys((*self.type.numbers, *SEVERITIES), 0))
 
     def add(self, result: Result) -> None:
         """Count a result."""

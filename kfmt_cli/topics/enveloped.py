@@ -50,15 +50,15 @@ class EnvelopedDecoder(Decoder):
             stated, after = ENVELOPE.read_values(data, at, end)
         except WireError as error:
             return Framed(ENVELOPE, {}, at, note=f"the value has no type and version: {error}")
-        if stated["frame_version"] != FRAME_VERSION:
+        if stated.frame_version != FRAME_VERSION:
             words = (
-                f"frame version {stated['frame_version']!s} is unknown; only {FRAME_VERSION} is "
+                f"frame version {stated.frame_version!s} is unknown; only {FRAME_VERSION} is "
                 "supported"
             )
             return Framed(ENVELOPE, stated, after, note=words)
-        number: object = stated["type"]
+        number: object = stated.type
         message = self._by_id.get(number) if isinstance(number, int) else None
         if message is None:
             return Framed(ENVELOPE, stated, after, note=f"records of type {number} are unknown")
-        layout, note = version_of(message.value, stated["version"])
+        layout, note = version_of(message.value, stated.version)
         return Framed(ENVELOPE, stated, after, message.value.name, layout, note)

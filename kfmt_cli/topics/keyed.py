@@ -68,7 +68,7 @@ class KeyedDecoder(Decoder):
             return Framed(KEY_FRONT, {"type": None}, at, note=f"the key has no type: {error}")
         message = self._message(data, at, end)
         if message is None or message.key is None:
-            words = f"records of type {stated['type']!s} are unknown"
+            words = f"records of type {stated.type!s} are unknown"
             return Framed(KEY_FRONT, stated, after, note=words)
         layout = at_version(message.key, 0)
         return Framed(KEY_FRONT, stated, after, message.key.name, layout)
@@ -84,7 +84,7 @@ class KeyedDecoder(Decoder):
         if message is None:
             note = "the value cannot be decoded without the key's type"
             return Framed(VALUE_FRONT, stated, after, note=note)
-        layout, note = version_of(message.value, stated["version"])
+        layout, note = version_of(message.value, stated.version)
         return Framed(VALUE_FRONT, stated, after, name, layout, note)
 
 

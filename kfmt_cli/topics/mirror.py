@@ -123,7 +123,7 @@ class OneKindDecoder(Decoder):
         except WireError as error:
             words = f"the value has no version: {error}"
             return Framed(VALUE_FRONT, {"version": None}, at, message.name, note=words)
-        layout, note = version_of(message, stated["version"])
+        layout, note = version_of(message, stated.version)
         return Framed(VALUE_FRONT, stated, after, message.name, layout, note)
 
 

@@ -65,27 +65,22 @@ def read_notes(file: Input) -> Contents:
             words = f"{' › '.join(error.place.path)}: {error.reason}"
             findings.append(Finding(file.name, codes.NOTES_MALFORMED, error.place.position, words))
             break
-        values = {
-            name: value
-            for name, value in row.values.items()
-            if isinstance(value, int | bytes | None)
-        }
-        value = values["value"]
-        assert not isinstance(value, int)
-        stored, computed = values["crc"], checksum(value)
+        values = row.values
+        value = values.value
+        stored, computed = values.crc, checksum(value)
         if stored != computed:
             words = f"message {len(rows)}: stored {stored!s}, computed {computed} over its value"
             code = codes.NOTES_CRC_MISMATCH
             found = Finding(file.name, code, at, words, expected=computed, found=int(stored or 0))
             findings.append(found)
-        attributes = int(values["attributes"] or 0)
+        attributes = int(values.attributes or 0)
         derived = {
             "position": at,
             "size": row.end - at,
             "crc_valid": int(stored == computed),
             "crc_computed": computed,
             "compression": COMPRESSION.of(attributes),
-            "key_length": _length(values["key"]),
+            "key_length": _length(values.key),
             "value_length": _length(value),
         }
         rows.append({**values, **derived})
