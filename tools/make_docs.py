@@ -27,9 +27,10 @@ from kfmt_cli.render.finding import consequences
 from kfmt_cli.render.pages import PAGES
 from kfmt_cli.render.pages.page import facts_of
 from kfmt_cli.rows.column import PLACE, Column, ColumnKind, Placed, RowType
+from kfmt_cli.rows.compared_range import COMPARED_RANGE
 from kfmt_cli.rows.format_entries import entries_of, size_words
 from kfmt_cli.rows.json_shapes import OF_MEMBERS, VERSION, WORDS, Schema
-from kfmt_cli.rows.table_types import TABLES
+from kfmt_cli.rows.table_types import FOUND_RECORDS, TABLES
 from kfmt_cli.spark.request import OPTIONS
 from kfmt_cli.spark.tables import type_name
 from tests.support.matrix import matrix
@@ -269,6 +270,12 @@ def spark_tables() -> str:
         parts += [f"| `{leaf.name}` | {type_name(leaf)} | {leaf.doc} |\n" for leaf in rows.leaves]
     parts.append("\n## Options\n\n| option | |\n|---|---|\n")
     parts += [f"| `{name}` | {words} |\n" for name, words in OPTIONS.items()]
+    for words, rows in (
+        ("ranges, of `compare`", COMPARED_RANGE),
+        ("found, of `find`", FOUND_RECORDS),
+    ):
+        parts.append(f"\n## Table {words}\n\n{rows.doc}\n\n| column | type | |\n|---|---|---|\n")
+        parts += [f"| `{leaf.name}` | {type_name(leaf)} | {leaf.doc} |\n" for leaf in rows.leaves]
     return "".join(parts)
 
 

@@ -160,6 +160,11 @@ def _may_have(file: pq.ParquetFile, i: int, wanted: WantedRows) -> bool:
 _LAST: dict[str, tuple[tuple[object, ...], pa.Table]] = {}
 
 
+def forget_rows() -> None:
+    """Drop what is kept of files, which may have changed since the last task of this process."""
+    _LAST.clear()
+
+
 def _row_group(path: str, file: pq.ParquetFile, i: int, names: tuple[str, ...]) -> pa.Table:
     """A row group. The last one is kept, as small partitions follow one another in it."""
     key = path, i, names

@@ -112,7 +112,7 @@ class Build:
 
     def _build_tables(self, tables: list[Piece], destination: str, force: bool) -> None:
         """Build DST from exported tables."""
-        from kfmt_cli.arrow.exported_rows import spans_in
+        from kfmt_cli.arrow.exported_rows import forget_rows, spans_in
         from kfmt_cli.arrow.restored_partition import exported_partitions, restored
 
         run, options = self.run, self.options
@@ -121,6 +121,7 @@ class Build:
         partitions = exported_partitions((file, *spans_in(file.path)) for file in tables)
         if self.topic is not None and len({each.topic for each in partitions}) > 1:
             raise UsageError("--topic: the tables have records of several topics")
+        forget_rows()
         logs: dict[str, list[SegmentWriter]] = {}
         n_records = 0
         with staged(destination, force) as staging:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -225,6 +226,91 @@ def test_groups_go_on_where_they_were(cluster: Live) -> None:
     assert refused.code == 3
     assert "group billing: offsets not committed: the group is stable in the cluster" in refused.err
     assert not refused.of("replayed_group")[0]["committed"]
+
+
+@pytest.mark.brokers
+def test_groups_stand_at_the_same_records_whatever_the_offsets(
+    cluster: Live, tmp_path: Path
+) -> None:
+    make_topic(cluster, "shop", 2)
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": cluster.address, "transactional.id": "shop"}
+    )
+    producer.init_transactions(30)
+    for n, is_committed in ((10, True), (5, False), (10, True)):
+        producer.begin_transaction()
+        for i in range(n):
+            producer.produce("shop", f"{n} {i} {is_committed}", partition=0)
+        producer.flush(30)
+        (producer.commit_transaction if is_committed else producer.abort_transaction)(30)
+    places = {"at-start": 0, "in-aborted": 13, "after-aborted": 20, "at-end": 28}
+    for group, offset in places.items():
+        commit(cluster, group, [("shop", 0, offset), ("shop", 1, 0)])
+    disk = tmp_path / "disk"
+    shutil.copytree(cluster.scratch / "data", disk)
+
+    make_topic(cluster, "mall", 2)
+    put(cluster, "mall", 3)
+    what = (disk, "--topic", "shop", "--as", "mall")
+    state = tmp_path / "state.json"
+    done = replay(cluster, *what, "--groups", "--state", state)
+    rows = [row for row in done.of("replayed_group") if row["group"] in places]
+    assert all(row["committed"] for row in rows)
+    assert len(rows) == 2 * len(places)
+    given = [message for message in consumed(cluster, "shop") if b"True" in message.value()]
+    values = {message.offset(): message.value() for message in consumed(cluster, "mall")}
+    for row in rows:
+        target = row["target_offset"]
+        assert committed(cluster, row["group"], "mall", row["partition"]) == target
+        if row["partition"] == 1:
+            assert target == 0
+            continue
+        rest = [message.value() for message in given if message.offset() >= row["offset"]]
+        assert [value for offset, value in sorted(values.items()) if offset >= target] == rest
+    # What an earlier run has sent has no place any more, but the end has.
+    other = tmp_path / "other.json"
+    replay(cluster, *what, "--state", other)
+    again = kfmt(
+        *("replay", *what, "--groups", "--state", other, "--json"),
+        *("--bootstrap-server", cluster.address),
+    )
+    assert again.code == 3
+    assert "group after-aborted: offset 20 of shop-0 not committed" in again.err
+    found = {
+        row["group"]: row["target_offset"]
+        for row in again.of("replayed_group")
+        if row["partition"] == 0
+    }
+    assert found["at-end"] == len(consumed(cluster, "mall"))
+    assert found["after-aborted"] is None
+
+
+def commit(cluster: Live, group: str, places: list[tuple[str, int, int]]) -> None:
+    """Offsets that a client commits."""
+    settings = {"bootstrap.servers": cluster.address, "group.id": group}
+    consumer = confluent_kafka.Consumer(settings)
+    offsets = [confluent_kafka.TopicPartition(*place) for place in places]
+
+    def is_done() -> bool:
+        try:
+            consumer.commit(offsets=offsets, asynchronous=False)
+        except confluent_kafka.KafkaException as error:
+            if "oordinator" not in str(error):  # the groups' topic has just been made
+                raise
+            return False
+        return True
+
+    wait_for(is_done)
+    consumer.close()
+
+
+def committed(cluster: Live, group: str, topic: str, partition: int) -> int:
+    """The offset from which a client of a group continues."""
+    settings = {"bootstrap.servers": cluster.address, "group.id": group}
+    consumer = confluent_kafka.Consumer(settings)
+    (place,) = consumer.committed([confluent_kafka.TopicPartition(topic, partition)], timeout=30)
+    consumer.close()
+    return int(place.offset)
 
 
 @pytest.mark.brokers

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import (
     Consumer,
@@ -46,11 +46,14 @@ _SECRET = re.compile(r"password|secret|jaas|\.key|\.pem|token|credential", re.IG
 _LOG = logging.getLogger("kfmt.replay")
 _LOG.addHandler(logging.NullHandler())
 _LOG.propagate = False
-# While a new partition gets its leader.
+# While a new partition gets its leader, that of the groups' topic too.
 MOMENTARY = {
+    *(KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE),
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     *(KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE),
     KafkaError.UNKNOWN_TOPIC_OR_PART,
 }
+T = TypeVar("T")
 Digest = tuple[int, bytes]
 """The partition of a record and a hash of all that it consists of."""
 
@@ -200,23 +203,17 @@ class LiveCluster:
         """The log end offsets of some partitions; raises OutputError."""
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         asked = {TopicPartition(topic, number): latest for topic, number in places}
-        found: dict[tuple[str, int], int] = {}
-        end = time.monotonic() + PATIENCE
-        while asked:
-            answers = self._admin.list_offsets(asked, request_timeout=PATIENCE)
-            for place, answer in answers.items():
-                with self._asking(f"{place.topic}-{place.partition}"):
-                    try:
-                        found[place.topic, place.partition] = answer.result().offset
-                    except KafkaException as error:
-                        if error.args[0].code() not in MOMENTARY or time.monotonic() > end:
-                            raise
-            asked = {
-                place: latest for place in asked if (place.topic, place.partition) not in found
+        if not asked:
+            return {}
+
+        def ask() -> dict[tuple[str, int], int]:
+            answers = self._admin.list_offsets(asked, request_timeout=PATIENCE).items()
+            return {
+                (place.topic, place.partition): answer.result().offset for place, answer in answers
             }
-            if asked:
-                time.sleep(0.1)
-        return found
+
+        with self._asking(", ".join(sorted({place.topic for place in asked}))):
+            return _patiently(ask)
 
     def settled_ends(self, places: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """The same, once they stay the same: a killed run may have left a request on its way."""
@@ -297,21 +294,24 @@ class LiveCluster:
 
     def active_groups(self, groups: Iterable[str]) -> dict[str, str]:
         """The groups with members, each with its state; raises OutputError."""
-        names = list(groups)
         found = {}
-        if names:
-            answers = self._admin.describe_consumer_groups(names, request_timeout=PATIENCE)
-            for name, answer in answers.items():
-                try:
-                    state = answer.result().state
-                except KafkaException as error:
-                    if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
-                        continue
-                    with self._asking(f"group {name}"):
-                        raise
-                if state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD):
-                    found[name] = state.name.lower()
+        for name in sorted(groups):
+            with self._asking(f"group {name}"):
+                state = _patiently(lambda name=name: self._state_of(name))  # type: ignore[misc]
+            if state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD):
+                found[name] = state.name.lower()
         return found
+
+    def _state_of(self, group: str) -> ConsumerGroupState:
+        """The state of a group; raises KafkaException."""
+        answers = self._admin.describe_consumer_groups([group], request_timeout=PATIENCE)
+        try:
+            state: ConsumerGroupState = answers[group].result().state
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                return ConsumerGroupState.DEAD
+            raise
+        return state
 
     def commit(self, group: str, offsets: Iterable[tuple[str, int, int, str | None]]) -> None:
         """Commit offsets of a group: topic, partition, offset, metadata. Raises OutputError."""
@@ -319,13 +319,30 @@ class LiveCluster:
             TopicPartition(topic, number, offset, metadata or "")
             for topic, number, offset, metadata in offsets
         ]
-        asked = [ConsumerGroupTopicPartitions(group, places)]
-        with self._asking(f"group {group}"):
+
+        def ask() -> None:
+            asked = [ConsumerGroupTopicPartitions(group, places)]
             answers = self._admin.alter_consumer_group_offsets(asked, request_timeout=PATIENCE)
             for answer in answers.values():
                 for place in answer.result().topic_partitions:
                     if place.error is not None:
                         raise KafkaException(place.error)
+
+        with self._asking(f"group {group}"):
+            _patiently(ask)
+
+
+def _patiently(ask: Callable[[], T]) -> T:
+    """Ask again while the cluster is not ready, as when it has just made a topic; raises
+    KafkaException."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() not in MOMENTARY or time.monotonic() > end:
+                raise
+        time.sleep(0.2)
 
 
 def digest(

@@ -424,6 +424,8 @@ class ReplayToCluster:
             reason = "its partition could not be read to the end"
         elif reason is None and target is None:
             reason = "its records were sent by a run without --groups"
+            words = f"offset {offset.offset} of {offset.place} not committed: {reason}"
+            self.run.complain(f"group {offset.group}: {words}")
         row: dict[str, object] = {
             "group": offset.group,
             "topic": offset.topic,

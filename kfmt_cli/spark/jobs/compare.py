@@ -15,7 +15,13 @@ from functools import partial
 
 from kfmt_cli.arrow.batch_columns import keep_batches
 from kfmt_cli.arrow.checking import results_of
-from kfmt_cli.arrow.exported_rows import Span, exported_pieces, is_exported, spans_in
+from kfmt_cli.arrow.exported_rows import (
+    Span,
+    exported_pieces,
+    forget_rows,
+    is_exported,
+    spans_in,
+)
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.table_file import table_file
@@ -176,6 +182,7 @@ def _packed(pairs: list[Pair], target: int) -> Iterator[list[Pair]]:
 
 
 def _do(request: Request, share: bytes) -> bytes:
+    forget_rows()
     pairs: list[Pair] = pickle.loads(share)  # noqa: S301 (the driver's own)
     return pickle.dumps([row for pair in pairs for row in compared(request, pair)])
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, astuple
 from functools import partial
 
 from kfmt_cli.arrow.checking import results_of
-from kfmt_cli.arrow.exported_rows import Span, spans_in
+from kfmt_cli.arrow.exported_rows import Span, forget_rows, spans_in
 from kfmt_cli.arrow.restored_partition import (
     LOG_DIRECTORY,
     ExportedPartition,
@@ -145,6 +145,7 @@ def _restored(
 
 
 def _do(to: str, codec: int | None, share: bytes) -> bytes:
+    forget_rows()
     found: list[RestoredCounts | str] = []
     for each in pickle.loads(share):  # noqa: S301 (the driver's own)
         try:
