@@ -229,7 +229,9 @@ def _differing(mine: list[ReplicaBatch], its: list[ReplicaBatch], differs: Same)
         yield _of(Relation.DAMAGED, mine, its)
         return
     at = differs(mine, its)
-    if at is None and {owned.epoch for owned in mine} == {owned.epoch for owned in its}:
+    # A batch without an epoch, as in a copy that was made from records, says nothing about it.
+    epochs, others = ({owned.epoch for owned in side} - {-1} for side in (mine, its))
+    if at is None and (epochs == others or not epochs or not others):
         yield _of(Relation.COMPACTED, mine, its)
         return
     found = _of(Relation.DIVERGED, mine, its)

@@ -148,6 +148,16 @@ def test_divergence_and_what_follows_it(job: Job, tmp_path: Path) -> None:
     ]
 
 
+def test_a_copy_without_leader_epochs_is_told_by_its_records(job: Job, tmp_path: Path) -> None:
+    batches = [(n, 0, "same") for n in range(0, 100, 10)]
+    a = built(tmp_path / "a/t-0", batches)
+    b = built(tmp_path / "b/t-0", [(n, -1, word) for n, _, word in batches])
+    assert [row[:4] for row in compared(job, a, b)] == [("explained", "compacted", 0, 99)]
+    shutil.rmtree(tmp_path / "to")
+    c = built(tmp_path / "c/t-0", [(n, -1, "other") for n in range(0, 100, 10)])
+    assert {row[1] for row in compared(job, a, c, 1)} == {"diverged"}
+
+
 def test_partitions_of_one_side_only(job: Job, tmp_path: Path) -> None:
     a, b = tmp_path / "a", tmp_path / "b"
     for folder, names in ((a, ("one-0", "both-0")), (b, ("both-0", "two-0"))):
