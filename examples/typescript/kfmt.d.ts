@@ -44,11 +44,18 @@ export type KfmtLine =
   | Row
   | PartitionOf
   | PartitionOfKey
+  | Replayed
+  | ReplayedGroup
   | Found
   | Transaction
   | Range
   | RequestHeader
   | ResponseHeader
+  | Directory
+  | Merge
+  | Replica
+  | Replicas
+  | StartOrder
   | TimeBucket
   | CodecUse
   | TimeOrder
@@ -1902,6 +1909,123 @@ export interface PartitionOfKey {
   partition: number;
 }
 /**
+ * A partition that `kfmt replay` has sent to a cluster.
+ */
+export interface Replayed {
+  type: "replayed";
+  /**
+   * The directory, or the log.
+   */
+  file: string;
+  /**
+   * Topic, from the directory name; null if it is not a partition directory.
+   */
+  topic: string | null;
+  /**
+   * Partition, from the directory name.
+   */
+  partition: number | null;
+  /**
+   * Log directory that contains the partition.
+   */
+  log_dir: string | null;
+  /**
+   * Topic in the cluster.
+   */
+  target_topic: string;
+  /**
+   * Partition in the cluster; null with --by-key.
+   */
+  target_partition: number | null;
+  /**
+   * Records sent by this run, or with --dry-run to be sent.
+   */
+  records: number;
+  /**
+   * Bytes of their keys and values.
+   */
+  bytes: number;
+  /**
+   * Offset of the first of them on the disk.
+   */
+  first_offset: number | null;
+  /**
+   * Offset of the last of them on the disk.
+   */
+  last_offset: number | null;
+  /**
+   * Offset of the first in the cluster; null with --by-key.
+   */
+  target_first_offset: number | null;
+  /**
+   * Offset of the last in the cluster; null with --by-key.
+   */
+  target_last_offset: number | null;
+  /**
+   * The offset at which this run continued an earlier one.
+   */
+  resumed_at: number | null;
+  /**
+   * Records that had arrived from an earlier run without being acknowledged; not sent again.
+   */
+  already_there: number;
+  /**
+   * Records of transactions that were aborted or have no end; not sent.
+   */
+  not_committed: number;
+  /**
+   * Records whose timestamp is 0, sent as 1: librdkafka sends 0 as the current time.
+   */
+  timestamps_changed: number;
+  /**
+   * Whether nothing was sent.
+   */
+  dry_run: boolean;
+}
+/**
+ * An offset that a group had committed on the disks, and where the group continues in the cluster.
+ */
+export interface ReplayedGroup {
+  type: "replayed_group";
+  file: string;
+  /**
+   * Topic on the disks.
+   */
+  topic: string;
+  /**
+   * Partition on the disks.
+   */
+  partition: number;
+  /**
+   * Log directory that contains the partition.
+   */
+  log_dir: string | null;
+  /**
+   * The group.
+   */
+  group: string;
+  /**
+   * Committed offset on the disks.
+   */
+  offset: number;
+  /**
+   * Topic in the cluster.
+   */
+  target_topic: string;
+  /**
+   * The same place in the cluster; null if unknown.
+   */
+  target_offset: number | null;
+  /**
+   * Whether it was committed in the cluster.
+   */
+  committed: boolean;
+  /**
+   * Why not.
+   */
+  reason: string | null;
+}
+/**
  * A match in a log.
  */
 export interface Found {
@@ -2167,6 +2291,294 @@ export interface ResponseHeader {
    * Why decoding stopped.
    */
   fault: string | null;
+}
+/**
+ * A log directory of a node of the cluster.
+ */
+export interface Directory {
+  type: "directory";
+  /**
+   * The directory.
+   */
+  file: string;
+  /**
+   * The node; null without meta.properties.
+   */
+  node_id: number | null;
+  /**
+   * broker, controller or both.
+   */
+  roles: string[];
+  /**
+   * The cluster id in meta.properties.
+   */
+  cluster_id: string | null;
+  /**
+   * The directory id in meta.properties.
+   */
+  directory_id: string | null;
+  /**
+   * Whether it has .kafka_cleanshutdown.
+   */
+  clean_shutdown: boolean;
+  /**
+   * Log end offset of its metadata log.
+   */
+  metadata_end_offset: number | null;
+  /**
+   * Epoch of the last batch of its metadata log.
+   */
+  metadata_epoch: number | null;
+  /**
+   * Whether its metadata log is the newest of all.
+   */
+  metadata_is_newest: boolean;
+  /**
+   * Why the cluster does not admit the node.
+   */
+  why_not: string | null;
+}
+/**
+ * A partition that was merged out of several replicas.
+ */
+export interface Merge {
+  type: "merge";
+  /**
+   * Its directory under DST.
+   */
+  file: string;
+  /**
+   * The topic.
+   */
+  topic: string;
+  /**
+   * The partition.
+   */
+  partition: number;
+  /**
+   * Ranges of offsets that were written, as [first, last].
+   */
+  offsets: [number, number][];
+  /**
+   * What each replica gave: broker_id, file, offsets and bytes.
+   */
+  from: {
+    broker_id: number | null;
+    file: string | null;
+    offsets: [number, number][];
+    bytes: number;
+  }[];
+  /**
+   * Ranges of damaged offsets that no replica has undamaged.
+   */
+  missing: [number, number][];
+}
+/**
+ * A replica of a partition on the disk of a broker.
+ */
+export interface Replica {
+  type: "replica";
+  /**
+   * The directory; null if it is missing.
+   */
+  file: string | null;
+  /**
+   * The topic.
+   */
+  topic: string;
+  /**
+   * The partition.
+   */
+  partition: number;
+  /**
+   * The topic id in partition.metadata.
+   */
+  topic_id: string | null;
+  /**
+   * The broker; null if unknown.
+   */
+  broker_id: number | null;
+  /**
+   * Log start offset.
+   */
+  log_start_offset: number | null;
+  /**
+   * Log end offset, on the disk as it is.
+   */
+  log_end_offset: number | null;
+  /**
+   * Log end offset after the next start of its broker; null if the replica goes offline.
+   */
+  log_end_offset_after_start: number | null;
+  /**
+   * Leader epoch of the last batch.
+   */
+  latest_epoch: number | null;
+  /**
+   * Leader epochs of the batches, each with its first offset.
+   */
+  epochs: [number, number][];
+  /**
+   * In replication-offset-checkpoint.
+   */
+  high_watermark_checkpoint: number | null;
+  /**
+   * In recovery-point-offset-checkpoint.
+   */
+  recovery_point: number | null;
+  /**
+   * Ranges of offsets in damaged batches, as [first, last].
+   */
+  damaged_offsets: [number, number][];
+  /**
+   * Whether the metadata has it in the ISR.
+   */
+  in_isr: boolean | null;
+  /**
+   * Whether the metadata has it in the ELR.
+   */
+  in_elr: boolean | null;
+  /**
+   * isr, elr, last_known_leader, unclean or no.
+   */
+  may_lead: string;
+  /**
+   * Why it may not lead.
+   */
+  why_not: string | null;
+}
+/**
+ * A partition: what the metadata says, and how its replicas relate.
+ */
+export interface Replicas {
+  type: "replicas";
+  file?: string;
+  /**
+   * The topic.
+   */
+  topic: string;
+  /**
+   * The partition.
+   */
+  partition: number;
+  /**
+   * The brokers.
+   */
+  replicas: number[];
+  /**
+   * The leader; -1 for none.
+   */
+  leader: number | null;
+  /**
+   * Leader epoch.
+   */
+  leader_epoch: number | null;
+  /**
+   * Partition epoch.
+   */
+  partition_epoch: number | null;
+  /**
+   * In-sync replicas (ISR).
+   */
+  isr: number[];
+  /**
+   * Eligible leader replicas (ELR).
+   */
+  eligible_leader_replicas: number[];
+  /**
+   * Last known leader.
+   */
+  last_known_elr: number[];
+  /**
+   * min.insync.replicas.
+   */
+  min_insync_replicas: number | null;
+  /**
+   * unclean.leader.election.enable.
+   */
+  unclean_leader_election_enable: boolean | null;
+  /**
+   * The directory whose metadata log decides.
+   */
+  metadata_from: string | null;
+  /**
+   * identical, `behind`, diverged, damaged, empty or foreign.
+   */
+  verdict: string;
+  /**
+   * First offset at which replicas hold different records.
+   */
+  diverged_at: number | null;
+  /**
+   * Groups of replicas that agree: brokers, latest_epoch, end.
+   */
+  branches: {
+    brokers: number[];
+    latest_epoch: number | null;
+    end: number;
+  }[];
+  /**
+   * Sentences: signs that a disk has lost something.
+   */
+  evidence: string[];
+}
+/**
+ * What becomes of a partition if brokers are started in an order.
+ */
+export interface StartOrder {
+  type: "start_order";
+  file?: string;
+  /**
+   * The topic.
+   */
+  topic: string;
+  /**
+   * The partition.
+   */
+  partition: number;
+  /**
+   * Broker ids in turn; the text as given if it is not a plain list.
+   */
+  order: number[] | string;
+  /**
+   * Whether it includes an unclean election.
+   */
+  unclean: boolean;
+  /**
+   * The leader at the end; null if the partition is offline.
+   */
+  leader: number | null;
+  /**
+   * isr, elr, last_known_leader or unclean; null if the leader is not known.
+   */
+  elected_from: string | null;
+  /**
+   * Its log end offset; null if the partition is offline.
+   */
+  log_end_offset: number | null;
+  /**
+   * Ranges of offsets that are lost, as [first, last].
+   */
+  lost_offsets: [number, number][];
+  /**
+   * Those below the greatest high watermark in a checkpoint.
+   */
+  lost_acknowledged_at_least: [number, number][];
+  /**
+   * Ranges of offsets whose records return although another branch replaced them.
+   */
+  returning_offsets: [number, number][];
+  /**
+   * Whether the end follows from the disks; false if it depends on timing.
+   */
+  certain: boolean;
+  /**
+   * The ends that are possible: leader, log_end_offset.
+   */
+  alternatives: {
+    leader: number | null;
+    log_end_offset: number | null;
+  }[];
 }
 /**
  * Writes to a topic in a time range, by each batch's max timestamp.

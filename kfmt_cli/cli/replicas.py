@@ -41,7 +41,7 @@ def replicas(paths: tuple[str, ...], orders: tuple[str, ...], common: Common) ->
     \b
     Examples:
       kfmt replicas sample_segments/kafka-3.9.1-broker1 sample_segments/kafka-3.9.1-broker2
-      kfmt replicas sample_segments/kafka-3.9.1-broker* --order 2,1 --order 1+2 --json
+      kfmt replicas sample_segments/kafka-3.9.1-broker1 --all --json
     """
     from kfmt_cli.commands.replicas.command import CompareDisks
     from kfmt_cli.commands.replicas.show import show
