@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.findings.finding import Severity
+from kfmt_cli.findings.finding import Severity, has_errors
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.log.block import Block
 from kfmt_cli.rows.log_tables import BatchTable
@@ -26,7 +26,7 @@ def kept(blocks: Iterable[Block], base_offset: int) -> Iterator[tuple[Block, int
     is_cut = False
     for block in blocks:
         n = 0 if is_cut else _before_cut(block, last, base_offset)
-        stopped = any(finding.code.severity is Severity.ERROR for finding in block.findings)
+        stopped = has_errors(block.findings)
         is_cut |= n < len(block.batches) or stopped
         if n:
             last = int(block.batches.last_offset[n - 1])

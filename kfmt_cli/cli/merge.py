@@ -53,9 +53,10 @@ def merge(
       kfmt merge sample_segments/kafka-3.9.1-broker1 --to DST --topics orders --json
     """
     from kfmt_cli.commands.merge import Merge
+    from kfmt_cli.sharing.request import names_in
 
     run = common.run(writes=True)
-    chosen = frozenset(name for name in topics.split(",") if name)
+    chosen = frozenset(names_in(topics))
     task = Merge(run, common.jobs, common.limit, index_interval_bytes, branch, chosen)
     task.merge(paths, to)
     return run.host.exit_code

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 from pathlib import PurePath
 
+from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.checkpoints import LEADER_EPOCHS
-from kfmt_cli.broker.start.ranges import Ranges, common, merged, size_of_ranges, without
+from kfmt_cli.broker.start.ranges import Ranges, as_lists, common, merged, size_of_ranges, without
 from kfmt_cli.commands.replicas.branches import Branch
 from kfmt_cli.commands.replicas.command import CompareDisks, ComparedPartition
 from kfmt_cli.commands.replicas.nodes import DiskReplica
@@ -18,8 +20,8 @@ from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import classify, printable, size_of
 from kfmt_cli.errors import ExitCode, InputError, UsageError
-from kfmt_cli.findings.finding import Severity
-from kfmt_cli.render.style import count, safe
+from kfmt_cli.findings.finding import has_errors
+from kfmt_cli.render.style import count, range_words, safe
 from kfmt_cli.rows.cluster_rows import MERGED
 from kfmt_cli.writing.output import Staging, carry, need_new, need_room, staged
 from kfmt_cli.writing.salvage.arrange import Arranged, arrange_replicas
@@ -48,7 +50,7 @@ class Merge:
     run: Run
     jobs: int = 1
     limit: Limit = field(default_factory=Limit)
-    interval: int = 4096
+    interval: int = INDEX_INTERVAL_BYTES
     """index.interval.bytes."""
     branch: int | None = None
     """The broker whose branch to take where replicas have diverged."""
@@ -97,13 +99,13 @@ class Merge:
             return False
         limits = dict(_limits(partition.found.branches, branch))
         best = max((each for each in branch.copies if each.segments), key=_worth)
-        others = [r for r in partition.copies if id(r) in limits and r is not best]
+        others = [r for r in partition.copies if r in limits and r is not best]
         others.sort(key=_worth, reverse=True)
         start = min(replica.log_start or 0 for replica in (best, *others))
         damaged = without(best.damaged, [(-1, start - 1)])
         wanted = [*damaged, (start, best.segments[0][1] - 1), (best.log_end or 0, _LAST)]
         parts = [list(self._scans(best, [(start, _LAST)], _LAST, progress))]
-        parts += (list(self._scans(each, wanted, limits[id(each)], progress)) for each in others)
+        parts += (list(self._scans(each, wanted, limits[each], progress)) for each in others)
         scans = [scan for part in parts for scan in part]
         owners = [r for r, part in zip((best, *others), parts, strict=True) for _ in part]
         n_own = len(parts[0])
@@ -111,7 +113,7 @@ class Merge:
         arranged = arrange_replicas(held[:n_own], held[n_own:], wanted)
         if not arranged.segments:
             return False
-        below = PurePath("{}-{}".format(*partition.place))
+        below = PurePath(partition.name)
         written, _ = write_arranged(staging, str(below), scans, placed(arranged, len(scans)), -1)
         logs = [classify(str(staging.folder / name), name) for name in written]
         self._carry(staging, below, (best, *others), logs[0])
@@ -133,7 +135,7 @@ class Merge:
             "{} ({})".format(",".join(map(str, _ids(branch))), _words_of(branch))
             for branch in branches
         )
-        name = safe("{}-{}".format(*partition.place))
+        name = safe(partition.name)
         words = f"not merged: {name}: the replicas {sides} diverged at offset "
         words += f"{partition.found.diverged_at}; choose one with --branch BROKER\n"
         self.run.sink.note(words)
@@ -180,8 +182,7 @@ class Merge:
         for name in names.intersection(replica.folder.readable):
             file = replica.folder.input(name)
             try:
-                found = file.kind.read(file).findings if file.kind.read is not None else []
-                if not any(finding.code.severity is Severity.ERROR for finding in found):
+                if file.kind.read is None or not has_errors(file.kind.read(file).findings):
                     carry(staging, file, str(below / name))
                     return True
             except InputError as error:
@@ -205,17 +206,17 @@ class Merge:
             "topic": partition.place[0],
             "partition": partition.place[1],
             "file": str(below),
-            "offsets": _json(offsets),
+            "offsets": as_lists(offsets),
             "from": [
                 {
                     "broker_id": source.replica.broker_id,
                     "file": source.replica.file,
-                    "offsets": _json(source.offsets),
+                    "offsets": as_lists(source.offsets),
                     "bytes": source.bytes,
                 }
                 for source in sources
             ],
-            "missing": _json(missing),
+            "missing": as_lists(missing),
         }
         parts = [f"{_ranges(source.offsets)} from {_name(source.replica)}" for source in sources]
         lost = f"; in no replica: {_ranges(missing)}" if missing else ""
@@ -238,14 +239,14 @@ def _size_of(partition: ComparedPartition) -> int:
     return max(sizes, default=0)
 
 
-def _limits(branches: Sequence[Branch], wanted: Branch) -> Iterator[tuple[int, int]]:
-    """The replicas that share offsets with a branch, by identity, and the offset below which."""
+def _limits(branches: Sequence[Branch], wanted: Branch) -> Iterator[tuple[DiskReplica, int]]:
+    """The replicas that share offsets with a branch, and the offset below which they do."""
     for branch in branches:
         ends = [each.parted_at for each in (branch, wanted) if each.parted_at is not None]
         end = _LAST if branch is wanted else min(ends, default=_LAST)
         for replica in branch.copies:
             if replica.segments:
-                yield id(replica), end
+                yield replica, end
 
 
 def _logs(replica: DiskReplica) -> list[Input]:
@@ -271,12 +272,8 @@ def _name(replica: DiskReplica) -> str:
     return f"broker {replica.broker_id}"
 
 
-def _json(ranges: Ranges) -> list[list[int]]:
-    return [list(range_) for range_ in ranges]
-
-
 def _ranges(ranges: Ranges) -> str:
-    return ", ".join(f"{a}–{b}" if a < b else str(a) for a, b in ranges)
+    return ", ".join(starmap(range_words, ranges))
 
 
 def _facts(
@@ -284,14 +281,16 @@ def _facts(
 ) -> tuple[list[tuple[int, int]], list[MergedFrom]]:
     """The leader epochs of a merged log, each with its first offset; where its bytes come from."""
     epochs: list[tuple[int, int]] = []
-    sources: dict[int, MergedFrom] = {}
+    sources: dict[DiskReplica, MergedFrom] = {}
     for _, parts in arranged.segments:
         for part in parts:
             owner = owners[part.log]
-            source = sources.setdefault(id(owner), MergedFrom(owner))
-            source.offsets = merged([*source.offsets, (part.first_offset, part.last_offset)])
+            source = sources.setdefault(owner, MergedFrom(owner))
+            source.offsets.append((part.first_offset, part.last_offset))
             source.bytes += part.size
             for epoch, offset in scans[part.log].held.epochs_in(part.position, part.size):
                 if epoch >= 0 and (not epochs or epoch > epochs[-1][0]):
                     epochs.append((epoch, offset))
+    for source in sources.values():
+        source.offsets = merged(source.offsets)
     return epochs, list(sources.values())

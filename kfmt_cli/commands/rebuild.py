@@ -15,7 +15,7 @@ from kfmt_cli.disk.names import offset_of_name
 from kfmt_cli.disk.targets import targets
 from kfmt_cli.disk.tree import listing, size_of
 from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.findings.finding import Severity
+from kfmt_cli.findings.finding import has_errors
 from kfmt_cli.render.style import safe
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.writing.in_use import check_unused
@@ -156,9 +156,7 @@ class Rebuild:
                     f"{done.log.name}: the log grew while it was being read, so a broker is "
                     "probably writing to it; use --force to replace its indexes anyway"
                 )
-            if not self.force and any(
-                finding.code.severity is Severity.ERROR for finding in done.findings
-            ):
+            if not self.force and has_errors(done.findings):
                 words = (
                     "the log is damaged; a rebuilt index would end at the damage, while the "
                     "existing one may reach beyond it. Not replaced; use --force to replace it "

@@ -6,6 +6,7 @@ import os
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 from pathlib import Path, PurePath
 
 from kfmt_cli.broker.start.checkpoints import (
@@ -16,6 +17,7 @@ from kfmt_cli.broker.start.checkpoints import (
     epochs_of,
     offsets_of,
 )
+from kfmt_cli.broker.start.ranges import as_lists
 from kfmt_cli.checks.log.verifier import Verifier
 from kfmt_cli.commands.run import Progress, Run, told
 from kfmt_cli.commands.salvaged_partition import (
@@ -37,8 +39,8 @@ from kfmt_cli.disk.names import mark_of, place_of
 from kfmt_cli.disk.targets import target_of
 from kfmt_cli.disk.tree import Folder, classify, is_segment, listing, printable, size_of
 from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.findings.finding import Severity
-from kfmt_cli.render.style import count, grouped, safe
+from kfmt_cli.findings.finding import has_errors
+from kfmt_cli.render.style import count, grouped, range_words, safe
 from kfmt_cli.rows.documents import HOLE, MISSING_OFFSETS, REARRANGED
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.writing.output import Staging, carry, need_new, need_room, staged
@@ -223,7 +225,7 @@ class Salvage:
             findings = file.contents().findings
         else:
             findings = list(Verifier(True, self.limit, 0).findings(file))
-        return any(finding.code.severity is Severity.ERROR for finding in findings)
+        return has_errors(findings)
 
     def _partition(
         self, staging: Staging, partition: SalvagedPartition, progress: Progress
@@ -250,12 +252,12 @@ class Salvage:
         self._n_missing += number
         if not number:
             return
-        shown = [f"{first}–{last}" if last > first else str(first) for first, last in gaps]
+        shown = list(starmap(range_words, gaps))
         most = self.run.most_findings
         row: dict[str, object] = {
             "file": partition.name,
             "offsets": number,
-            "ranges": [list(gap) for gap in gaps],
+            "ranges": as_lists(gaps),
         }
         more = f" and {count(len(shown) - most, 'more range')}" if len(shown) > most else ""
         ranges = f"{', '.join(shown[:most])}{more}"

@@ -76,6 +76,11 @@ class Finding:
         return self.words if self.batch is None else f"batch {self.batch}{self.words}"
 
 
+def has_errors(findings: Iterable[Finding]) -> bool:
+    """Whether any finding is of severity error."""
+    return any(finding.code.severity is Severity.ERROR for finding in findings)
+
+
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
     """Findings sorted by position in the file."""
     return sorted(findings, key=lambda finding: finding.position or 0)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.times import time_text
-from kfmt_cli.render.style import Theme, count, grouped, safe
+from kfmt_cli.render.style import Theme, count, grouped, range_words, safe
 
 POLICY = "cleanup.policy"
 """Prefix of a never-cleaned reason that an option can override."""
@@ -49,7 +49,7 @@ def cleaning_lines(row: Fields, theme: Theme) -> Iterator[str]:
     passes = count(row.passes, "pass", "passes") if row.passes else "no cleaning pass"
     yield f"   segments: {grouped(before)} before, {grouped(after)} after; {passes}\n"
     for first, last in row.remaining_offsets or ():
-        yield f"   {first}\n" if first == last else f"   {first}–{last}\n"
+        yield f"   {range_words(first, last)}\n"
 
 
 def key_lines(row: Fields, theme: Theme, heading: str | None) -> Iterator[str]:

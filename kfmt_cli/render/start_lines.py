@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import starmap
 from typing import Protocol
 
 from kfmt_cli.broker.start.brokers import Next
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
 from kfmt_cli.broker.start.ranges import Ranges, size_of_ranges, without
 from kfmt_cli.broker.version import version_words
-from kfmt_cli.render.style import Theme, count, fitted, grouped, safe
+from kfmt_cli.render.style import Theme, count, fitted, grouped, range_words, safe
 
 _BECOMES = {
     STRAY: "the broker renames the directory to -stray and does not serve it",
@@ -191,7 +192,7 @@ def _last(file: str) -> str:
 
 
 def _ranges(ranges: list[tuple[int, int]]) -> str:
-    shown = [str(a) if a == b else f"{a}–{b}" for a, b in ranges[:3]]
+    shown = starmap(range_words, ranges[:3])
     more = f" and {len(ranges) - 3} more ranges" if len(ranges) > 3 else ""
     return ", ".join(shown) + more
 

@@ -68,6 +68,11 @@ def count(number: int, noun: str, nouns: str = "") -> str:
     return f"{grouped(number)} {noun if number == 1 else nouns or noun + 's'}"
 
 
+def range_words(first: int, last: int) -> str:
+    """A range of whole numbers, such as offsets: 3–7, or 3 alone."""
+    return str(first) if first == last else f"{first}–{last}"
+
+
 def hidden_words(number: int, option: str = "--wide") -> str:
     """Footer for a table with hidden columns, naming the option that shows them."""
     return f"{count(number, 'column')} hidden; use {option} to see all"

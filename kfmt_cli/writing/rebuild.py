@@ -22,7 +22,7 @@ from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import Folder, classify, listing
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings.finding import Finding, Severity, in_order
+from kfmt_cli.findings.finding import Finding, has_errors, in_order
 from kfmt_cli.findings.writing import PRODUCERS_UNKNOWN
 from kfmt_cli.formats.index import ABORTED_TRANSACTION
 from kfmt_cli.log.block import max_timestamps
@@ -188,9 +188,7 @@ def _rebuild(
                 if gaps is not None:
                     gaps.take(batches)
             done.batches += n
-            done.is_kept &= n == len(block.batches) and not any(
-                finding.code.severity is Severity.ERROR for finding in block.findings
-            )
+            done.is_kept &= n == len(block.batches) and not has_errors(block.findings)
         done.size = opened.reader.bytes_read
     stem = Path(log.path).name.split(".", 1)[0]
     done.files[f"{stem}.index"] = index.offset_index()

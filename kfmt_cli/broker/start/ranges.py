@@ -161,6 +161,11 @@ def _add_truncated(found: LogRanges, head: bytes, position: int) -> None:
     found.batches.append(HeldBatch(position, first, first + delta, False))
 
 
+def as_lists(ranges: Iterable[Range]) -> list[list[int]]:
+    """Ranges as JSON has them."""
+    return [list(range_) for range_ in ranges]
+
+
 def size_of_ranges(ranges: Iterable[Range]) -> int:
     """The number of offsets in ranges."""
     return sum(last - first + 1 for first, last in ranges)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from kfmt_cli.broker.start.outcome import STRAY, UNSERVED, Start
 from kfmt_cli.checks.history.scopes import StartCheck
 from kfmt_cli.findings import history as codes
-from kfmt_cli.findings.finding import Finding, Severity
+from kfmt_cli.findings.finding import Finding, Severity, has_errors
 
 
 class SetAside(StartCheck):
@@ -31,7 +31,7 @@ class FailingStarts(StartCheck):
     codes = (codes.START_FAILS, codes.PARTITION_TWICE)
 
     def look(self, start: Start, found: Iterable[Finding]) -> Iterator[Finding]:
-        if start.starts or any(finding.code.severity is Severity.ERROR for finding in found):
+        if start.starts or has_errors(found):
             return
         code = codes.PARTITION_TWICE if start.is_twice else codes.START_FAILS
         yield Finding(start.file, code, None, start.why)

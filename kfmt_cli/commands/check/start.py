@@ -9,6 +9,7 @@ from kfmt_cli.broker.start.checkpoints import LOG_STARTS, RECOVERY_POINTS
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.load import KnownLogs
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Read, Start, start_of
+from kfmt_cli.broker.start.ranges import as_lists
 from kfmt_cli.broker.version import PredictedFor
 from kfmt_cli.disk.kinds import kind_of
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
@@ -133,8 +134,8 @@ def start_row(start: Start) -> dict[str, object]:
         "log_end_offset": start.log_end_offset,
         "cut": [{"file": file, "size": size} for file, size in start.cut],
         "deleted": start.deleted,
-        "lost_offsets": [list(range_) for range_ in start.lost],
-        "unreachable_offsets": [list(range_) for range_ in start.unreachable],
+        "lost_offsets": as_lists(start.lost),
+        "unreachable_offsets": as_lists(start.unreachable),
         "becomes": start.becomes,
         **start.kafka.row,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 
@@ -36,13 +37,13 @@ class Branch:
         return max(epochs, default=None)
 
 
-@dataclass(slots=True)
+@dataclass
 class Compared:
     """The branches of a partition, the newest first."""
 
     branches: list[Branch] = field(default_factory=list)
 
-    @property
+    @cached_property
     def whole(self) -> Ranges:
         """The offsets that the replicas of the newest branch have together, undamaged."""
         if not self.branches:
@@ -73,15 +74,11 @@ class Compared:
         return without(self.whole, kept)
 
     def returning_with(self, leader: DiskReplica | None) -> Ranges:
-        """The offsets whose records a leader's log has, and that the newest branch replaced or
-        that were deleted."""
+        """The offsets whose records a leader's log has, and that the newest branch replaced."""
         if leader is None:
             return []
         parted = self.parted_at(leader)
-        found = [] if parted is None else without(leader.kept, [(-1, parted - 1)])
-        if leader.first_epoch_start is not None:
-            found += without(leader.kept, [(leader.first_epoch_start, _REST)])
-        return merged(found)
+        return [] if parted is None else without(leader.kept, [(-1, parted - 1)])
 
 
 def compared(copies: Sequence[DiskReplica], limit: Limit) -> Compared:

@@ -41,6 +41,11 @@ class ComparedPartition:
     evidence: list[str] = field(default_factory=list)
 
     @property
+    def name(self) -> str:
+        """The name of its directories."""
+        return "{}-{}".format(*self.place)
+
+    @property
     def verdict(self) -> str:
         """How its replicas relate, the worst first."""
         copies = self.copies

@@ -32,7 +32,7 @@ NO_EPOCH = -1
 _MARKER_BYTES = 1 << 12
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class DiskReplica:
     """A replica of a partition. node: the index of its node."""
 
@@ -50,8 +50,6 @@ class DiskReplica:
     end_after: int | None = 0
     """Log end offset after the next start; None if the replica goes offline."""
     epochs: list[tuple[int, int]] = field(default_factory=list)
-    first_epoch_start: int | None = None
-    """Where leader-epoch-checkpoint begins."""
     high_watermark: int | None = None
     recovery_point: int | None = None
     damaged: Ranges = field(default_factory=list)

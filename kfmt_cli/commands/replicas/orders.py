@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from kfmt_cli.broker.cluster_image import ClusterImage, PartitionInMetadata
 from kfmt_cli.broker.election import (
@@ -146,7 +147,7 @@ def _end_of(copy: DiskReplica | None) -> int | None:
     return copy.end_after
 
 
-@dataclass(slots=True)
+@dataclass
 class Elections:
     """The ends of partitions of a cluster whose metadata is known."""
 
@@ -155,11 +156,12 @@ class Elections:
     """The brokers that are admitted."""
     _known: dict[object, list[Elected]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def brokers(self) -> list[int]:
         """Their ids."""
         return sorted({node.node_id for node in self.nodes if node.node_id is not None})
 
+    @cached_property
     def cluster(self) -> Brokers:
         """The brokers, as the election sees them."""
         image = self.image
@@ -186,13 +188,11 @@ class Elections:
         orders: Iterable[Order],
     ) -> Iterator[End]:
         """What becomes of a partition with each order."""
-        cluster = self.cluster()
         homeless = self.homeless(partition)
         watermarks = [copy.high_watermark or 0 for copy in copies]
         by_id = {copy.broker_id: copy for copy in copies}
-        admitted = set(self.brokers)
         for order in orders:
-            elected = self._elected(cluster, partition.state, homeless, order, admitted)
+            elected = self._elected(partition.state, homeless, order)
             leaders = [by_id.get(its.leader) for its in elected]
             end = End(order, elected, leaders)
             worst = self._worst(end, found)
@@ -211,22 +211,15 @@ class Elections:
         ]
         return max(ends, key=lambda pair: size_of_ranges(pair[0]), default=None)
 
-    def _elected(
-        self,
-        cluster: Brokers,
-        state: Leadership,
-        homeless: frozenset[int],
-        order: Order,
-        admitted: set[int],
-    ) -> list[Elected]:
+    def _elected(self, state: Leadership, homeless: frozenset[int], order: Order) -> list[Elected]:
         key = state, homeless, order.text
         if key not in self._known:
             stages = []
             for stage in order.stages:
-                nodes = tuple(node for node in stage.nodes if node in admitted)
+                nodes = tuple(node for node in stage.nodes if node in self.brokers)
                 if nodes:
                     stages.append(Stage(nodes, stage.elects))
-            self._known[key] = ends_of(cluster, state, homeless, stages)
+            self._known[key] = ends_of(self.cluster, state, homeless, stages)
         return self._known[key]
 
     def homeless(self, partition: PartitionInMetadata) -> frozenset[int]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import starmap
 
 from kfmt_cli.broker.election import NO_LEADER
-from kfmt_cli.broker.start.ranges import Ranges
 from kfmt_cli.commands.replicas.advice import Cost, answers, costs_of, steps_of
 from kfmt_cli.commands.replicas.command import ComparedPartition, DeadCluster, is_controller
 from kfmt_cli.commands.replicas.nodes import DiskReplica
 from kfmt_cli.commands.replicas.orders import version_of
 from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.render.start_lines import step_lines
-from kfmt_cli.render.style import count, fitted, hidden_words, safe
+from kfmt_cli.render.style import count, fitted, hidden_words, range_words, safe
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 
 _MOST_SIGNS = 8
@@ -60,7 +60,7 @@ def _partitions(sink: Sink, found: DeadCluster) -> None:
     """The table of the partitions that need a decision, and the number of the others."""
     shown = [p for p in found.partitions if p.needs_decision or sink.look.lists_all]
     if shown:
-        named = [(f"{safe(p.place[0])}-{p.place[1]}", p) for p in shown]
+        named = [(safe(p.name), p) for p in shown]
         width = None if sink.look.wide else sink.out.width
         table = LineTable("partition", named, _columns(found), sink.out.theme, width)
         sink.put(table.heading() + "".join(table.line(name, p) for name, p in named))
@@ -170,7 +170,7 @@ def _end(i: int) -> Cell:
         end = partition.ends[i]
         if not end.is_certain:
             return " or ".join(dict.fromkeys(map(_offset, end.ends)))
-        lost = f", loses {_ranges(end.lost)}" if end.lost else ""
+        lost = f", loses {', '.join(starmap(range_words, end.lost))}" if end.lost else ""
         return f"{_offset(end.log_end_offset)}{lost}"
 
     return cell
@@ -180,17 +180,12 @@ def _offset(end: int | None) -> str:
     return "offline" if end is None else str(end)
 
 
-def _ranges(ranges: Ranges) -> str:
-    return ", ".join(f"{a}–{b}" if a < b else str(a) for a, b in ranges)
-
-
 def _signs(found: DeadCluster) -> Iterator[str]:
     """Each sentence about the replicas once, with the partitions it is true of."""
     places: dict[str, list[str]] = {}
     for partition in found.partitions:
         for said in partition.evidence:
-            name = f"{safe(partition.place[0])}-{partition.place[1]}"
-            places.setdefault(said, []).append(name)
+            places.setdefault(said, []).append(safe(partition.name))
     for said, names in places.items():
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         yield f"  {', '.join(names[:3])}{more}: {said}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from kfmt_cli.broker.election import NO_LEADER
-from kfmt_cli.broker.start.ranges import Ranges
+from kfmt_cli.broker.start.ranges import as_lists
 from kfmt_cli.commands.replicas.advice import steps_of
 from kfmt_cli.commands.replicas.command import ComparedPartition, DeadCluster, is_controller
 from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica
@@ -91,10 +91,10 @@ def _replica_row(partition: ComparedPartition, copy: DiskReplica, found: DeadClu
         "log_end_offset": copy.log_end,
         "log_end_offset_after_start": 0 if copy.is_set_aside else copy.end_after,
         "latest_epoch": copy.latest_epoch,
-        "epochs": [list(pair) for pair in copy.epochs],
+        "epochs": as_lists(copy.epochs),
         "high_watermark_checkpoint": copy.high_watermark,
         "recovery_point": copy.recovery_point,
-        "damaged_offsets": _json(copy.damaged),
+        "damaged_offsets": as_lists(copy.damaged),
         "in_isr": None if state is None else copy.broker_id in state.isr,
         "in_elr": None if state is None else copy.broker_id in state.elr,
         "may_lead": may_lead,
@@ -170,9 +170,9 @@ def _order_row(partition: ComparedPartition, end: End) -> Row:
         "leader": end.leader,
         "elected_from": end.elected[0].how if end.leader is not None else None,
         "log_end_offset": end.log_end_offset,
-        "lost_offsets": _json(end.lost),
-        "lost_acknowledged_at_least": _json(end.lost_acknowledged),
-        "returning_offsets": _json(end.returning),
+        "lost_offsets": as_lists(end.lost),
+        "lost_acknowledged_at_least": as_lists(end.lost_acknowledged),
+        "returning_offsets": as_lists(end.returning),
         "certain": end.is_certain,
         "alternatives": alternatives,
     }
@@ -180,7 +180,3 @@ def _order_row(partition: ComparedPartition, end: End) -> Row:
 
 def _leader(node: int) -> int | None:
     return None if node == NO_LEADER else node
-
-
-def _json(ranges: Ranges) -> list[list[int]]:
-    return [list(range_) for range_ in ranges]

@@ -21,7 +21,7 @@ from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.findings import log as codes
 from kfmt_cli.findings.damage import INNER_CRC_MISMATCH
-from kfmt_cli.findings.finding import Finding, Severity
+from kfmt_cli.findings.finding import Finding, has_errors
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import Block, batch_finding, is_legacy, max_timestamps, runs, split
 from kfmt_cli.log.decoding import read_records
@@ -55,7 +55,7 @@ class Counts:
     @property
     def damaged(self) -> bool:
         """Whether something was unreadable."""
-        return any(finding.code.severity is Severity.ERROR for finding in self.findings)
+        return has_errors(self.findings)
 
 
 @dataclass(frozen=True, slots=True)

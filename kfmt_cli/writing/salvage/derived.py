@@ -8,7 +8,7 @@ from pathlib import PurePath
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.errors import OutputError
-from kfmt_cli.findings.finding import Severity
+from kfmt_cli.findings.finding import has_errors
 from kfmt_cli.writing.output import Staging
 from kfmt_cli.writing.rebuild import How, rebuild
 from kfmt_cli.writing.salvage.holes import Gaps
@@ -26,7 +26,7 @@ def write_derived(
     known = (staging.folder / below / snapshot).exists()
     made_of = rebuild(list(logs), How(interval), lambda _: None, from_nothing=not known, gaps=gaps)
     for made in made_of:
-        if any(finding.code.severity is Severity.ERROR for finding in made.findings):
+        if has_errors(made.findings):
             words = "verification failed: the output does not read back; nothing was written"
             raise OutputError(f"{made.log.name}: {words}")
         for file, data in made.files.items():
