@@ -48,7 +48,7 @@ def value(i: int) -> bytes:
 
 def from_memory(address: str, topic: str, n_records: int, *, with_more: bool) -> float:
     """The seconds that a plain loop of `produce` takes, with the settings of a replay; nothing is
-    read, nobody is told what is acknowledged."""
+    read, and no acknowledgement is reported."""
     producer = Producer(
         {
             "bootstrap.servers": address,

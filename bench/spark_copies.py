@@ -1,4 +1,4 @@
-"""compare, find and restore on Spark: rates of a warm session, beside the same without Spark.
+"""compare, find and restore on Spark: rates of a warm session, next to the same without Spark.
 
 python -m bench.spark_copies          full size; --write puts the table in docs/benchmarks.md
 python -m bench.spark_copies --smoke  small files, once

@@ -50,7 +50,7 @@ class PartitionInMetadata:
 
 @dataclass(slots=True)
 class ClusterImage:
-    """The cluster that a metadata log describes. end, epoch: those of the log."""
+    """The cluster that a metadata log describes. end, epoch: of its log end."""
 
     end: int = 0
     epoch: int = -1

@@ -24,14 +24,13 @@ from kfmt_cli.findings.finding import has_errors
 from kfmt_cli.render.style import count, range_words, safe
 from kfmt_cli.rows.cluster_rows import MERGED
 from kfmt_cli.writing.output import Staging, carry, need_new, need_room, staged
-from kfmt_cli.writing.salvage.arrange import Arranged, arrange_replicas
-from kfmt_cli.writing.salvage.derived import epoch_checkpoint, write_derived
+from kfmt_cli.writing.salvage.arrange import END, Arranged, arrange_replicas
+from kfmt_cli.writing.salvage.derived import epoch_checkpoint, write_missing
 from kfmt_cli.writing.salvage.holes import Gaps
 from kfmt_cli.writing.salvage.rearrange import placed, write_arranged
 from kfmt_cli.writing.salvage.salvager import Salvager, Scanned
 
 SPARE = 1 << 20  # for indexes and folders
-_LAST = (1 << 63) - 1
 
 
 @dataclass(slots=True)
@@ -103,8 +102,8 @@ class Merge:
         others.sort(key=_worth, reverse=True)
         start = min(replica.log_start or 0 for replica in (best, *others))
         damaged = without(best.damaged, [(-1, start - 1)])
-        wanted = [*damaged, (start, best.segments[0][1] - 1), (best.log_end or 0, _LAST)]
-        parts = [list(self._scans(best, [(start, _LAST)], _LAST, progress))]
+        wanted = [*damaged, (start, best.segments[0][1] - 1), (best.log_end or 0, END)]
+        parts = [list(self._scans(best, [(start, END)], END, progress))]
         parts += (list(self._scans(each, wanted, limits[each], progress)) for each in others)
         scans = [scan for part in parts for scan in part]
         owners = [r for r, part in zip((best, *others), parts, strict=True) for _ in part]
@@ -117,7 +116,7 @@ class Merge:
         written, _ = write_arranged(staging, str(below), scans, placed(arranged, len(scans)), -1)
         logs = [classify(str(staging.folder / name), name) for name in written]
         self._carry(staging, below, (best, *others), logs[0])
-        write_derived(staging, below, logs, self.interval, Gaps((logs[0].base_offset or 0) - 1))
+        write_missing(staging, below, logs, self.interval, Gaps((logs[0].base_offset or 0) - 1))
         epochs, sources = _facts(arranged, scans, owners)
         staging.put(str(below / LEADER_EPOCHS), epoch_checkpoint(epochs))
         self._tell(partition, below, sources, damaged)
@@ -243,7 +242,7 @@ def _limits(branches: Sequence[Branch], wanted: Branch) -> Iterator[tuple[DiskRe
     """The replicas that share offsets with a branch, and the offset below which they do."""
     for branch in branches:
         ends = [each.parted_at for each in (branch, wanted) if each.parted_at is not None]
-        end = _LAST if branch is wanted else min(ends, default=_LAST)
+        end = END if branch is wanted else min(ends, default=END)
         for replica in branch.copies:
             if replica.segments:
                 yield replica, end

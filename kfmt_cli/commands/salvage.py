@@ -45,7 +45,7 @@ from kfmt_cli.rows.documents import HOLE, MISSING_OFFSETS, REARRANGED
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.writing.output import Staging, carry, need_new, need_room, staged
 from kfmt_cli.writing.rebuild import How, rebuild
-from kfmt_cli.writing.salvage.derived import write_derived
+from kfmt_cli.writing.salvage.derived import write_missing
 from kfmt_cli.writing.salvage.holes import NO_END, Gaps, Hole, Salvaged
 from kfmt_cli.writing.salvage.rearrange import (
     ASIDE,
@@ -242,7 +242,7 @@ class Salvage:
         if not written:
             return
         gaps = Gaps(min(base_of(file) or 0 for file in (*partition.logs, *partition.more)) - 1)
-        write_derived(staging, partition.below, written, self.interval, gaps)
+        write_missing(staging, partition.below, written, self.interval, gaps)
         self._tell_gaps(partition, gaps.found)
         self._open_transactions(staging.folder / partition.below, str(partition.below))
 

@@ -42,7 +42,7 @@ class CheckedDirectory(Tally):
     """First offset and end offset of each log, by base offset."""
     has_transactions: bool = False
     prints: list[LogPrint] = field(default_factory=list)
-    """Those of the readable logs, in order."""
+    """The prints of the readable logs, in order."""
     lost: list[tuple[int, int]] = field(default_factory=list)
     starts: list[Start] = field(default_factory=list)
     marker: str | None = None

@@ -46,7 +46,7 @@ _SECRET = re.compile(r"password|secret|jaas|\.key|\.pem|token|credential", re.IG
 _LOG = logging.getLogger("kfmt.replay")
 _LOG.addHandler(logging.NullHandler())
 _LOG.propagate = False
-# While a new partition gets its leader, that of the groups' topic too.
+# Errors while a new partition, also of the groups' topic, has no leader yet.
 MOMENTARY = {
     *(KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE),
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,

@@ -30,7 +30,7 @@ class Points:
     wanted: list[int]
     """In order; those still to come."""
     found: dict[int, int]
-    """By offset: the target offset of the first record from there on."""
+    """For each offset, the target offset of the first record at or after it."""
 
     def rows(self, chunk: Chunk) -> dict[int, list[int]]:
         """The offsets whose first record is in a chunk, by its row; they are then no longer

@@ -27,9 +27,9 @@ class SourceState:
 
     next_offset: int = 0
     target_offset: int | None = None
-    """That of the last acknowledged record; None before the first, and with --by-key."""
+    """Of the last acknowledged record; None before the first, and with --by-key."""
     points: dict[int, int] = field(default_factory=dict)
-    """By offset: the target offset of the first record from there on."""
+    """For each offset, the target offset of the first record at or after it."""
 
 
 @dataclass(slots=True)

@@ -332,7 +332,7 @@ class ReplayToCluster:
             lambda finding: self.run.tell(finding, findings),
         )
 
-    # What is said.
+    # Output.
 
     def _tell(
         self,

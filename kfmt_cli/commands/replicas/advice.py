@@ -141,8 +141,8 @@ def steps_of(found: DeadCluster, paths: Iterable[str]) -> Iterator[NextStep]:
         yield NextStep(
             names,
             f"kfmt merge {names} --to DST",
-            f"the best log of each partition, with the {offsets} that every order loses; put the "
-            "directories in the place of those of the broker that is started first",
+            f"the best log of each partition, with the {offsets} that every order loses; replace "
+            "the directories of the broker that starts first with these",
         )
     for partition in found.partitions:
         yield from _branches_to_keep(partition)

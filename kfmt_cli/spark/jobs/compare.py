@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import astuple, replace
 from functools import partial
+from operator import attrgetter
 
 from kfmt_cli.arrow.batch_columns import keep_batches
 from kfmt_cli.arrow.checking import results_of
@@ -33,7 +34,7 @@ from kfmt_cli.findings.damage import FILE_UNREADABLE
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.compared_range import COMPARED_RANGE, RangeStatus
-from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.sharing.piece import Piece, in_shares
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import LEAST_SPLIT, Request
 from kfmt_cli.spark.compared import Pair, compared
@@ -163,22 +164,10 @@ def _compared(context: Context, pairs: list[Pair]) -> Iterator[Row]:
     spark, request = context.spark, context.request
     target = sum(pair.n_bytes for pair in pairs) // (request.parallelism * TASKS_PER_CORE)
     parts = [part for pair in pairs for part in pair.shares(max(target, LEAST_SPLIT))]
-    shares = [pickle.dumps(share) for share in _packed(parts, target)]
+    shares = [pickle.dumps(share) for share in in_shares(parts, target, attrgetter("n_bytes"))]
     do = carried(home_for(spark), partial(_do, request))
     for answer in in_tasks(spark, do, shares, f"kfmt compare into {context.to}"):
         yield from pickle.loads(answer)  # noqa: S301 (the tasks' own)
-
-
-def _packed(pairs: list[Pair], target: int) -> Iterator[list[Pair]]:
-    share: list[Pair] = []
-    room = target
-    for pair in pairs:
-        if share and pair.n_bytes > room:
-            yield share
-            share, room = [], target
-        share.append(pair)
-        room -= pair.n_bytes
-    yield share
 
 
 def _do(request: Request, share: bytes) -> bytes:

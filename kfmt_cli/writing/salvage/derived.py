@@ -14,7 +14,7 @@ from kfmt_cli.writing.rebuild import How, rebuild
 from kfmt_cli.writing.salvage.holes import Gaps
 
 
-def write_derived(
+def write_missing(
     staging: Staging, below: PurePath, logs: Sequence[Input], interval: int, gaps: Gaps
 ) -> None:
     """Write the indexes and producer snapshots of a partition's new logs, except those that are
