@@ -39,6 +39,8 @@ class SegmentChecker:
 
     logs: Verifier
     indexes: IndexChecker
+    prints: bool = False
+    """Whether histories have fingerprints."""
 
     def check(
         self, segment: Segment, advance: Callable[[int], None] = lambda _: None
@@ -51,6 +53,8 @@ class SegmentChecker:
         log = segment.own_log
         index, unread = self._begin(segment)
         history = History(log.name, log.base) if is_segment(log) else None
+        if history is not None and self.prints:
+            history.fingerprint = 0
 
         def watch(block: Block) -> None:
             # Both name control batches and open wrappers, in a table that others also read.
@@ -70,7 +74,7 @@ class SegmentChecker:
     def small(self, segments: Sequence[Segment]) -> list[CheckedSegment | None]:
         """Check small segments together; None for one that must be checked by itself."""
         pack = read_pack([segment.log for segment in segments if segment.log is not None])
-        known = histories(pack)
+        known = histories(pack, prints=self.prints)
         healthy = sizes_of_indexes(segments, pack, self.indexes.interval)
         done: list[CheckedSegment | None] = []
         for i, of_log in enumerate(verified(pack, self.logs.deep, self.logs.limit)):

@@ -139,7 +139,7 @@ class Gathering:
         data.exit_code = max(data.exit_code, host.exit_code)
 
     def _check(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
-        task = CheckPaths(run, self.jobs, self.limit, INDEX_INTERVAL_BYTES, self.kafka)
+        task = CheckPaths(run, self.jobs, self.limit, INDEX_INTERVAL_BYTES, self.kafka, prints=True)
         run.sink.results(CHECK_RESULT)
         found = task.look(paths)
         show(run, found.reports, found.starts, found.partitions)

@@ -86,9 +86,11 @@ class LocalCopies:
 
     def is_placeholder(self, path: str) -> bool:
         """Whether a path is that of a placeholder, if it exists."""
-        return path in self._openers or any(
-            copy.opener is not None and path.startswith(copy.path) for copy in self._copies
-        )
+        if path in self._openers:
+            return True
+        if not self._copies:  # as of every file of a disk
+            return False
+        return any(copy.opener is not None and path.startswith(copy.path) for copy in self._copies)
 
     def opened(self, path: str) -> Source | None:
         """Open a placeholder's bytes; None for any other file. Raises InputError."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import Table, TableColumn, columns_of
+from kfmt_cli.core.native.table import Table, TableColumn
 
 
 class BatchTable(Table):
@@ -143,7 +143,7 @@ class EntryTable(Table):
     current_txn_first_offset = TableColumn()
 
 
-BATCH_COLUMNS = columns_of(BatchTable)
+BATCH_COLUMNS = BatchTable.known_columns
 BATCH_NAMES = {name: column for column, name in enumerate(BATCH_COLUMNS)}
-RECORD_COLUMNS = columns_of(RecordTable)
+RECORD_COLUMNS = RecordTable.known_columns
 RECORD_NAMES = {name: column for column, name in enumerate(RECORD_COLUMNS)}

@@ -74,13 +74,15 @@ class History:
     end: int | None = None
     """The offset after its last batch."""
     newest: int = -1
-    fingerprint: int = 0
-    """Of the undamaged batches: logs with the same batches have the same one, whatever their
-    segments."""
+    fingerprint: int | None = None
+    """Of the undamaged batches: logs with the same batches have the same one. None if it is not
+    wanted, as only a comparison of replicas needs it."""
 
     @property
-    def print(self) -> LogPrint:
-        """What identifies its batches."""
+    def print(self) -> LogPrint | None:
+        """What identifies its batches, if it has a fingerprint."""
+        if self.fingerprint is None:
+            return None
         return LogPrint(self.base, self.fingerprint, tuple(self.epochs))
 
     @property
@@ -91,7 +93,8 @@ class History:
     def take(self, block: Block) -> None:
         """Add the next block of the log."""
         batches = block.batches
-        self.fingerprint += int(np.add.reduce(_prints(batches)))
+        if self.fingerprint is not None:
+            self.fingerprint += int(np.add.reduce(_prints(batches)))
         sane = (batches.crc_valid == 1) & (batches.is_v2 == 1)
         sane &= batches.last_offset >= batches.base_offset
         if not sane.all():
@@ -196,21 +199,22 @@ def compare(file: str, one: Numbered, other: Numbered, holes: int) -> Iterator[F
         yield Finding(file, code, other.position, words, offset=other.offset)
 
 
-def histories(pack: Pack) -> list[History | None]:
-    """The history of each good log of a pack; None for any other."""
+def histories(pack: Pack, *, prints: bool) -> list[History | None]:
+    """The history of each good log of a pack; None for any other. prints: with fingerprints."""
     plain = _plain(pack.batches, pack.owner, len(pack.files))
-    prints = np.cumsum(_prints(pack.batches))
+    sums = np.cumsum(_prints(pack.batches)) if prints else None
     found: list[History | None] = []
     for i, (first, end) in enumerate(pack.bounds()):
         if not pack.good[i]:
             found.append(None)
             continue
-        history = History(pack.files[i].name, pack.files[i].base_offset or 0)
+        history = History(pack.files[i].name, pack.files[i].base)
+        history.fingerprint = 0 if prints else None
         if plain[i]:
             _fill_plain(history, pack.batches, first, end)
-            if first < end:
-                before = int(prints[first - 1]) if first else 0
-                history.fingerprint = int(prints[end - 1]) - before
+            if sums is not None and first < end:
+                before = int(sums[first - 1]) if first else 0
+                history.fingerprint = int(sums[end - 1]) - before
         else:
             history.take(pack.block(i))
         found.append(history)

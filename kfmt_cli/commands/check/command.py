@@ -66,6 +66,8 @@ class CheckPaths:
     most_findings: int = MOST_FINDINGS
     takes: Callable[[str], bool] = lambda _: True
     """Whether findings with this code count."""
+    prints: bool = False
+    """Whether replicas are compared after it: takes the prints of logs."""
     _reports: dict[str, CheckedDirectory] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
     _places: set[str] = field(default_factory=set)
@@ -121,7 +123,8 @@ class CheckPaths:
     @property
     def _checker(self) -> SegmentChecker:
         logs = Verifier(True, self.limit, self.jobs)
-        return SegmentChecker(logs, IndexChecker(self.limit, self.interval, self.most_findings))
+        indexes = IndexChecker(self.limit, self.interval, self.most_findings)
+        return SegmentChecker(logs, indexes, self.prints)
 
     def _folders(self, found: list[GivenPath]) -> list[Folder]:
         """The distinct directories, by real path; creates a report for each."""
@@ -204,7 +207,8 @@ class CheckPaths:
                 if done is not None and done.history is not None:
                     report = self._reports[group.folder.name]
                     report.has_transactions |= done.history.has_transactions
-                    report.prints.append(done.history.print)
+                    if (log_print := done.history.print) is not None:
+                        report.prints.append(log_print)
                     for check in histories:
                         self._of_histories += check.take(done.history)
         if group.folder is None:

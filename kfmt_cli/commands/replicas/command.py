@@ -108,7 +108,7 @@ class CompareDisks:
 
     def look(self, paths: tuple[str, ...], orders: Sequence[str]) -> DeadCluster:
         """Compare the replicas under some paths; raises UsageError."""
-        task = CheckPaths(self.run, self.jobs, self.limit)
+        task = CheckPaths(self.run, self.jobs, self.limit, prints=True)
         return self.compare(task.look(paths, together=False), orders)
 
     def compare(self, checked: CheckedPaths, orders: Sequence[str] = ()) -> DeadCluster:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar, overload
+from typing import ClassVar, TypeVar, overload
 
 import numpy as np
 
@@ -23,10 +23,16 @@ class Table:
 
     __slots__ = ("data", "names")
 
+    known_columns: ClassVar[tuple[str, ...]] = ()
+    """The columns that the kind says, in their order."""
     names: dict[str, int]
     """The row of `data` that each column is."""
     data: IntArray
     """Columns by rows, in C order."""
+
+    def __init_subclass__(cls) -> None:
+        every = (member for one in reversed(cls.__mro__) for member in vars(one).items())
+        cls.known_columns = tuple(name for name, member in every if isinstance(member, TableColumn))
 
     def __init__(self, names: dict[str, int], data: IntArray) -> None:
         self.names = names
@@ -42,7 +48,7 @@ class Table:
     @classmethod
     def zeros(cls: type[T], rows: int) -> T:
         """A table of zeros with the columns that its kind says."""
-        return cls.empty(columns_of(cls), rows)
+        return cls.empty(cls.known_columns, rows)
 
     def typed(self, kind: type[T]) -> T:
         """The same table, where its kind is known."""
@@ -98,9 +104,3 @@ class TableColumn:
 
     def __set__(self, table: Table, values: Values) -> None:
         table.data[table.names[self._name]] = values
-
-
-def columns_of(kind: type[Table]) -> tuple[str, ...]:
-    """The columns that a kind of table says, in their order."""
-    every = (member for one in reversed(kind.__mro__) for member in vars(one).items())
-    return tuple(name for name, member in every if isinstance(member, TableColumn))

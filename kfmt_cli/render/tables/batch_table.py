@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfmt_cli.core.native.table import Table, TableColumn, columns_of
+from kfmt_cli.core.native.table import Table, TableColumn
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.render.style import Theme
 from kfmt_cli.render.tables.columns import ShownColumn, digits
@@ -38,7 +38,7 @@ class ShownBatches(BatchTable):
 
 def prepared(shown: Table) -> ShownBatches:
     """The batches with the additional columns of this table."""
-    added = shown.adding([name for name in columns_of(ShownBatches) if name not in shown.names])
+    added = shown.adding([name for name in ShownBatches.known_columns if name not in shown.names])
     batches = ShownBatches(added.names, added.data)
     base, last = batches.base_offset, batches.last_offset
     batches.single = np.where(batches.has_base_offset == 1, base == last, 2)
