@@ -80,7 +80,7 @@ class ClusterImage:
 def read_cluster(folder: Folder, unread: list[InputError], end: int | None) -> ClusterImage:
     """The cluster in the directory of a metadata log. end: its log end offset after a start, None
     for the whole log; errors of unreadable files are added to `unread`."""
-    image = ClusterImage(*_end_and_epoch(folder, unread, end))
+    image = ClusterImage(*metadata_end(folder, unread, end))
     topic_ids: dict[str, str] = {}
     controllers: set[int] = set()
     settings: dict[tuple[str, str], dict[str, str]] = {}
@@ -105,8 +105,11 @@ def read_cluster(folder: Folder, unread: list[InputError], end: int | None) -> C
     return image
 
 
-def _end_and_epoch(folder: Folder, unread: list[InputError], most: int | None) -> tuple[int, int]:
-    """The log end offset of a metadata log, and the epoch of its last batch or snapshot."""
+def metadata_end(
+    folder: Folder, unread: list[InputError], most: int | None = None
+) -> tuple[int, int]:
+    """The log end offset of a metadata log, at most `most`, and the epoch of its last batch or
+    snapshot; errors of unreadable files are added to `unread`."""
     end, epoch = 0, -1
     for snapshot in snapshots_of(folder)[-1:]:
         name = snapshot.path.rpartition("/")[2].partition(".")[0]

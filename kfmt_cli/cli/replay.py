@@ -77,7 +77,7 @@ def replay(
     Keys, values, headers and timestamps are kept, and the order within each partition. Only
     committed records are sent: none of transactions that were aborted or have no end. Control
     records, batches that fail their checksum and Kafka's own topics are skipped. Topics that the
-    cluster lacks are created as the metadata log in the same log directory describes them.
+    cluster lacks are created as the newest metadata log in the log directories describes them.
 
     The producer is idempotent. After an interruption, a run with the same --state reads from the
     cluster what has arrived since the last acknowledgement, and sends the rest: each record once,

@@ -13,7 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kfmt_cli.broker.partitioners import murmur2, partition_of_hash, partitions_of_keys
+from kfmt_cli.commands.replay.sources import sources_of
 from kfmt_cli.commands.replay.state_file import ReplayState, SourceState, state_at
+from kfmt_cli.commands.replay.topic_plans import plans_of
+from kfmt_cli.disk.partitions import partitions_below
 from kfmt_cli.errors import InputError, UsageError
 from tests.support.samples import ORDERS, TXN, Done, kfmt
 from tools.kafka import SAMPLES
@@ -128,6 +131,24 @@ def test_what_cannot_be_replayed_is_said(
     done = preview(*arguments)
     assert done.code == code, done.err
     assert words in done.err
+
+
+def test_topics_are_created_as_the_newest_metadata_log_describes_them(tmp_path: Path) -> None:
+    """The broker's own copy ends before the topic was made; the controller's has it."""
+    metadata = BROKER / "__cluster_metadata-0"
+    shutil.copytree(BROKER / "orders-0", tmp_path / "broker/orders-0")
+    shutil.copytree(metadata, tmp_path / "controller" / metadata.name)
+    (old := tmp_path / "broker" / metadata.name).mkdir()
+    log = "00000000000000000000.log"
+    (old / log).write_bytes((metadata / log).read_bytes()[:2000])
+    names = (str(tmp_path / "broker"), str(tmp_path / "controller"))
+    complaints: list[str] = []
+    for paths in (names[:1], names):
+        found = partitions_below(paths, complaints.append, complaints.append)
+        plan = plans_of(sources_of(found, (), None), found, complaints.append)["orders"]
+        assert plan.partitions == 1
+        assert (plan.replication_factor == 1) is (paths == names)
+    assert complaints == []
 
 
 def test_a_cluster_is_needed_except_for_a_dry_run() -> None:

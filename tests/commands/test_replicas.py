@@ -182,10 +182,12 @@ def test_wrong_orders(order: str, words: str) -> None:
 
 
 def test_wrong_paths(tmp_path: Path) -> None:
-    assert kfmt("replicas", tmp_path / "nothing").code == 2
+    done = kfmt("replicas", tmp_path / "nothing")
+    assert done.code == 3
+    assert "nothing: No such file or directory" in done.err
     (tmp_path / "empty").mkdir()
     done = kfmt("replicas", tmp_path / "empty")
-    assert done.code == 2
+    assert done.code == 3
     assert "no directory of a broker or a controller" in done.err
 
 

@@ -102,7 +102,7 @@ class ReplayToCluster:
         if not partitions:
             return
         sources = sources_of(partitions, self.options.topics, self.options.as_topic)
-        plans = plans_of(sources, run.complain)
+        plans = plans_of(sources, partitions, run.complain)
         offsets = self._group_offsets(partitions, sources)
         began = time.monotonic()
         logs = [log for source in sources for log in source.partition.logs]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.log_end import log_end
+from kfmt_cli.broker.cluster_image import metadata_end
 from kfmt_cli.broker.start.image import replayed
 from kfmt_cli.broker.start.metadata_files import snapshots_of
 from kfmt_cli.commands.replay.sources import ReplaySource
-from kfmt_cli.disk.tree import is_folder, listing
+from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.disk.tree import Folder, is_folder, listing
 from kfmt_cli.errors import InputError
 from kfmt_cli.rows.state_types import CONFIG, PARTITION
 from kfmt_cli.topics import CLUSTER_METADATA
@@ -43,26 +44,26 @@ class TopicPlan:
 
 
 def plans_of(
-    sources: Iterable[ReplaySource], complain: Callable[[str], None]
+    sources: Iterable[ReplaySource],
+    partitions: Iterable[Partition],
+    complain: Callable[[str], None],
 ) -> dict[str, TopicPlan]:
     """The topics of some partitions, by their names in the cluster.
 
-    Without a metadata log: as many partitions as are on the disks. complain: receives errors about
-    unreadable metadata logs.
+    partitions: all that were found, in whose log directories a metadata log may be. Without one:
+    as many partitions as are on the disks. complain: receives errors about unreadable metadata
+    logs.
     """
     plans: dict[str, TopicPlan] = {}
-    folders: set[str] = set()
     of_source: dict[str, str] = {}
     for source in sources:
         plan = plans.setdefault(source.target, TopicPlan(source.target))
         plan.partitions = max(plan.partitions, source.number + 1)
-        folders.add(str(source.partition.log_directory))
         of_source[source.topic] = source.target
-    metadata = _newest(sorted(folders), complain)
-    if metadata is None:
-        return plans
     unread: list[InputError] = []
-    folder = listing(metadata)
+    folder = _newest(sorted({str(each.log_directory) for each in partitions}), unread)
+    if folder is None:
+        return plans
     state = replayed(snapshots_of(folder), folder.logs, unread).state()
     for error in unread:
         complain(str(error))
@@ -90,14 +91,16 @@ def _set(plan: TopicPlan, name: str, value: str) -> None:
     plan.settings[name] = value
 
 
-def _newest(folders: Iterable[str], complain: Callable[[str], None]) -> str | None:
-    """The metadata log with the greatest end, of those in some log directories."""
-    found: dict[str, int] = {}
-    for folder in folders:
-        path = f"{folder}/{CLUSTER_METADATA}-0"
+def _newest(directories: Iterable[str], unread: list[InputError]) -> Folder | None:
+    """The newest metadata log in some log directories: of the latest epoch, the longest."""
+    found: list[tuple[int, int, Folder]] = []
+    for directory in directories:
+        path = f"{directory}/{CLUSTER_METADATA}-0"
         try:
             if is_folder(path):
-                found[path] = log_end(listing(path)) or 0
+                folder = listing(path)
+                end, epoch = metadata_end(folder, unread)
+                found.append((epoch, end, folder))
         except InputError as error:
-            complain(str(error))
-    return max(found, key=lambda path: found[path]) if found else None
+            unread.append(error)
+    return max(found, key=lambda each: each[:2], default=(0, 0, None))[2]

@@ -107,16 +107,16 @@ class CompareDisks:
     limit: Limit = field(default_factory=Limit)
 
     def look(self, paths: tuple[str, ...], orders: Sequence[str]) -> DeadCluster:
-        """Compare the replicas under some paths; raises UsageError."""
+        """Compare the replicas under some paths; raises UsageError, InputError."""
         task = CheckPaths(self.run, self.jobs, self.limit, prints=True)
         return self.compare(task.look(paths, together=False), orders)
 
     def compare(self, checked: CheckedPaths, orders: Sequence[str] = ()) -> DeadCluster:
-        """Compare the replicas that `check` found; raises UsageError."""
+        """Compare the replicas that `check` found; raises UsageError, InputError."""
         unread: list[InputError] = []
         nodes = nodes_of(checked, unread)
         if not nodes:
-            raise UsageError("no directory of a broker or a controller; name the log directories")
+            raise InputError("no directory of a broker or a controller; name the log directories")
         deciding, evidence = deciding_metadata(nodes)
         image = None if deciding is None else deciding.image
         evidence += judge_nodes(nodes, deciding)
