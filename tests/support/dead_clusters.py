@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -206,7 +207,8 @@ def lagging(cluster: Cluster) -> None:
     cluster.kill_all()
 
 
-def _flip(file: Path, at: float) -> None:
+def flip(file: Path, at: float) -> None:
+    """Flip a bit of a file, at this part of its bytes."""
     data = bytearray(file.read_bytes())
     data[int(len(data) * at)] ^= 1
     file.write_bytes(data)
@@ -215,7 +217,7 @@ def _flip(file: Path, at: float) -> None:
 def flip_in_1(cluster: Cluster) -> None:
     """A bit of each of broker 1's logs is flipped, at 60 % of its bytes."""
     for topic in TOPICS:
-        _flip(cluster.directories(1)[0] / f"{topic}-0" / LOG, 0.6)
+        flip(cluster.directories(1)[0] / f"{topic}-0" / LOG, 0.6)
 
 
 def empty_1(cluster: Cluster) -> None:
@@ -279,6 +281,15 @@ def die(situation: Situation, folder: Path) -> None:
 
 def start_in(situation: Situation, dead: Path, order: str, folder: Path) -> dict[Place, Seen]:
     """Start a copy of a dead cluster in an order, each stage settled; what became of it."""
+    with started_in(situation, dead, order, folder) as (_, seen):
+        return seen
+
+
+@contextmanager
+def started_in(
+    situation: Situation, dead: Path, order: str, folder: Path
+) -> Iterator[tuple[Cluster, dict[Place, Seen]]]:
+    """A copy of a dead cluster that runs after an order of starts, and what became of it."""
     shutil.copytree(dead, folder)
     with running(situation.cluster(folder)) as cluster:
         cluster.start(CONTROLLER)
@@ -299,4 +310,4 @@ def start_in(situation: Situation, dead: Path, order: str, folder: Path) -> dict
             ends = None if state.leader is None else cluster.ends(place)
             low, high = ends or (None, None)
             found[place] = Seen(state.leader, high, low)
-        return found
+        yield cluster, found

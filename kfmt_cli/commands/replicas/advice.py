@@ -136,16 +136,24 @@ def steps_of(found: DeadCluster, paths: Iterable[str]) -> Iterator[NextStep]:
     """The commands that keep what every order loses or sets aside."""
     costs = costs_of(found)
     if costs and best_of(costs).lost:
-        names = " ".join(shell_quoted(as_given(path)) for path in paths)
-        offsets = count(best_of(costs).lost, "offset")
-        yield NextStep(
-            names,
-            f"kfmt merge {names} --to DST",
-            f"the best log of each partition, with the {offsets} that every order loses; replace "
-            "the directories of the broker that starts first with these",
-        )
+        yield _to_merge(found, best_of(costs), " ".join(shell_quoted(as_given(p)) for p in paths))
     for partition in found.partitions:
         yield from _branches_to_keep(partition)
+
+
+def _to_merge(found: DeadCluster, best: Cost, names: str) -> NextStep:
+    """The command that keeps what even the best order loses. Where replicas have diverged, it
+    takes the branch of the broker that starts first, which the others then follow."""
+    first = best.order.stages[0].nodes[0]
+    parted = any(len(partition.found.branches) > 1 for partition in found.partitions)
+    branch = f" --branch {first}" if parted else ""
+    return NextStep(
+        names,
+        f"kfmt merge {names} --to DST{branch}",
+        f"the best log of each partition, with the {count(best.lost, 'offset')} that even the "
+        f"best order loses; replace the directories of broker {first} with these, and start it "
+        "first",
+    )
 
 
 def _branches_to_keep(partition: ComparedPartition) -> Iterator[NextStep]:
