@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import tarfile
 from collections.abc import Iterator
@@ -179,6 +180,27 @@ def test_wrong_orders(order: str, words: str) -> None:
     done = kfmt("replicas", archive("c01-power-off"), "--order", order)
     assert done.code == 2
     assert words in done.err
+
+
+def test_the_advised_merge_of_diverged_replicas_loses_nothing(tmp_path: Path) -> None:
+    """It names the branch, and also takes replicas of brokers whose other logs stop their start."""
+    directories = unpacked("c09-unclean", tmp_path / "dead")
+    for node, topic in ((1, "b"), (2, "a"), (3, "u"), (3, "b")):
+        log = tmp_path / f"dead/broker{node}/{topic}-0/{0:020}.log"
+        data = bytearray(log.read_bytes())
+        data[len(data) // 3] ^= 1
+        log.write_bytes(data)
+    told = kfmt("replicas", *directories, "--json")
+    stopped = [row["why_not"] for row in told.of("directory")]
+    assert [words and words.partition(":")[0] for words in stopped] == [
+        *("it does not start", None, "it does not start", None)
+    ]
+    steps = [row["command"] for row in told.of("next")]
+    (merge,) = (command for command in steps if command.startswith("kfmt merge"))
+    assert merge.endswith(" --to DST --branch 2")
+    done = kfmt(*shlex.split(merge.replace("DST", str(tmp_path / "merged")))[1:], "--json")
+    assert done.code == 0, done.out + done.err
+    assert {path.name for path in (tmp_path / "merged").iterdir()} == {"a-0", "b-0", "u-0"}
 
 
 def test_wrong_paths(tmp_path: Path) -> None:

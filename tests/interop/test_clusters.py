@@ -144,4 +144,3 @@ def test_the_whole_way_back(tmp_path: Path) -> None:
         one, *others = (alive / f"broker{node}" / name for node in (1, 2, 3))
         for other in others:
             assert kfmt("diff", one, other, "--json").of("diff")[0]["verdict"] == "identical"
-

@@ -209,8 +209,8 @@ def is_controller(node: ClusterNode, nodes: Sequence[ClusterNode]) -> bool:
 
 
 def _is_broker(node: ClusterNode, image: ClusterImage) -> bool:
-    """Whether a node is a broker that the cluster admits."""
-    if node.why_not is not None or node.node_id is None:
+    """Whether a node is a broker that starts and that the cluster admits."""
+    if node.why_absent is not None or node.node_id is None:
         return False
     is_registered = node.node_id in image.brokers
     return is_registered or node.node_id not in image.voters
@@ -244,7 +244,13 @@ def judge_nodes(nodes: Sequence[ClusterNode], deciding: ClusterNode | None) -> l
                 right = node if wrong is first else first
                 wrong.why_not = f"{right.shown} has the same node id, {node.node_id}"
                 by_id[node.node_id] = right
-    return [f"{node.shown} is not admitted: {node.why_not}" for node in nodes if node.why_not]
+    return [
+        f"{node.shown} is not admitted: {node.why_not}"
+        if node.why_not
+        else f"{node.shown} does not start: {node.why_no_start}; kfmt check has the steps"
+        for node in nodes
+        if node.why_absent
+    ]
 
 
 def _admitted(

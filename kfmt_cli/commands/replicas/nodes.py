@@ -89,6 +89,15 @@ class ClusterNode:
     """What its metadata log says."""
     why_not: str | None = None
     """Why the cluster does not admit it."""
+    why_no_start: str | None = None
+    """Why it does not start. Its replicas are as good as any, but it cannot lead."""
+
+    @property
+    def why_absent(self) -> str | None:
+        """Why it takes no part in elections."""
+        if self.why_not is None and self.why_no_start is not None:
+            return f"it does not start: {self.why_no_start}"
+        return self.why_not
 
     @property
     def directories(self) -> list[LogDirectory]:
@@ -142,8 +151,8 @@ def nodes_of(checked: CheckedPaths, unread: list[InputError]) -> list[ClusterNod
     for next_start in checked.partitions.nexts:
         for node in found:
             is_its = any(next_start.file == printable(d.path) for d in node.directories)
-            if is_its and not next_start.starts and node.why_not is None:
-                node.why_not = f"it does not start: {next_start.reason}"
+            if is_its and not next_start.starts and node.why_no_start is None:
+                node.why_no_start = next_start.reason
     return found
 
 

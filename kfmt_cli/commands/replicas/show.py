@@ -73,7 +73,7 @@ def _directory_rows(node: ClusterNode, found: DeadCluster) -> Iterator[Row]:
             "metadata_end_offset": None if image is None else image.end,
             "metadata_epoch": None if image is None else image.epoch,
             "metadata_is_newest": image is not None and image.key == found.newest_key,
-            "why_not": node.why_not,
+            "why_not": node.why_absent,
         }
 
 
@@ -109,6 +109,8 @@ def _may_lead(
     node = found.nodes[copy.node]
     if node.why_not is not None:
         return "no", f"the broker is not admitted: {node.why_not}"
+    if node.why_no_start is not None:
+        return "no", f"the broker does not start: {node.why_no_start}"
     if partition.metadata is None:
         return "no", "the metadata does not know the partition"
     state = partition.metadata.state
