@@ -83,7 +83,7 @@ def consumed(address: str, topic: str, n: int) -> list[str]:
         while len(found) < n:
             messages = consumer.consume(n, timeout=30)
             assert messages, f"{topic}: only {len(found)} records"
-            found += [message.value().decode() for message in messages]
+            found += [(message.value() or b"").decode() for message in messages]
     finally:
         consumer.close()
     return found
