@@ -20,7 +20,7 @@ Command = tuple[str, click.Command, click.Context]
 
 def man_pages() -> dict[str, str]:
     """The text of each page by its file's name, such as kfmt-dump.1."""
-    commands = list(_commands())
+    commands = list(every_command())
     names = [path.replace(" ", "-") for path, _, _ in commands]
     return {
         f"{name}.1": _page(name, command, context, [text for text in names if text != name])
@@ -28,7 +28,7 @@ def man_pages() -> dict[str, str]:
     }
 
 
-def _commands() -> Iterator[Command]:
+def every_command() -> Iterator[Command]:
     """kfmt itself, its commands and theirs, each under its whole name."""
     context = click.Context(kfmt, info_name="kfmt", help_option_names=HELP)
     yield "kfmt", kfmt, context

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kfmt_cli.cli import completion
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import Common, common, max_decompressed, optional_paths
 from kfmt_cli.cli.payload_options import payload_formats
 from kfmt_cli.errors import UsageError
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from kfmt_cli.topics.payloads import Payloads
 
 
-@click.command(short_help="Browse a disk in the terminal.")
+@command(short_help="Browse a disk in the terminal.")
 @optional_paths
 @click.option(
     "--theme",

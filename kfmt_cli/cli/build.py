@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     Size,
@@ -22,7 +23,7 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 
 
-@click.command(name="build", short_help="Write segments from JSON Lines or Parquet.")
+@command(name="build", short_help="Write segments from JSON Lines or Parquet.")
 @click.argument("source", metavar="SOURCE")
 @click.argument("destination", metavar="DST", type=StoredPath())
 @click.option("--batch-records", type=click.IntRange(min=1), help="Maximum records per batch.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kfmt_cli.cli.grouped_options import GroupedCommand
 from kfmt_cli.cli.options import (
     Common,
     color,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from kfmt_cli.topics.payloads import Payloads
 
 
-class CatCommand(click.Command):
+class CatCommand(GroupedCommand):
     """Lists the tokens of a format string in its help."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

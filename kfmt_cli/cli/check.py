@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kfmt_cli.cli import completion
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     color,
@@ -39,7 +40,7 @@ def _of_codes(option: str, help_: str) -> Callable[[F], F]:
     )
 
 
-@click.command(short_help="Check everything, and predict the next broker start.")
+@command(short_help="Check everything, and predict the next broker start.")
 @optional_paths
 @click.option(
     "--fail-on",

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from kfmt_cli.broker.defaults import DEDUPE_BUFFER_BYTES
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     Size,
@@ -22,7 +23,7 @@ from kfmt_cli.cli.options import (
 from kfmt_cli.cli.selection_options import bytes_of
 
 
-@click.command(short_help="Show what the log cleaner would keep and remove.")
+@command(short_help="Show what the log cleaner would keep and remove.")
 @paths
 @click.option(
     "--min-cleanable-ratio",

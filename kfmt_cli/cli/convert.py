@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     InputPath,
@@ -20,7 +21,7 @@ from kfmt_cli.cli.options import (
 from kfmt_cli.formats.batch import CODECS
 
 
-@click.command(name="convert-v0-to-v2", short_help="Rewrite old message formats as magic 2.")
+@command(name="convert-v0-to-v2", short_help="Rewrite old message formats as magic 2.")
 @private_key
 @click.argument("source", metavar="SRC", type=InputPath())
 @click.argument("destination", metavar="DST", type=StoredPath())

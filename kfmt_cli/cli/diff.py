@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     InputPath,
@@ -17,7 +18,7 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(name="diff", short_help="Compare two replicas of a partition.")
+@command(name="diff", short_help="Compare two replicas of a partition.")
 @private_key
 @click.argument("a", type=InputPath())
 @click.argument("b", type=InputPath())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kfmt_cli.cli import completion
+from kfmt_cli.cli.grouped_options import GroupedCommand
 from kfmt_cli.cli.options import (
     Common,
     all_files,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from kfmt_cli.topics.payloads import Payloads
 
 
-class DumpCommand(click.Command):
+class DumpCommand(GroupedCommand):
     """Lists in its help the files it reads, from the registry of kinds."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from kfmt_cli.cli import completion
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import Common, color, common, output_format
 from kfmt_cli.errors import UsageError
 
 
-@click.command(name="explain", short_help="Explain a finding, or how a broker works.")
+@command(name="explain", short_help="Explain a finding, or how a broker works.")
 @click.argument(
     "names", nargs=-1, metavar="[CODE | TOPIC]... [PATH]", shell_complete=completion.pages
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.lake_options import lake
 from kfmt_cli.cli.options import (
     Common,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from kfmt_cli.topics.payloads import Payloads
 
 
-@click.command(name="export", short_help="Export records or batches as Parquet files.")
+@command(name="export", short_help="Export records or batches as Parquet files.")
 @paths
 @click.option("--to", required=True, metavar="DIR", type=StoredPath(), help="Output directory.")
 @click.option(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     color,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from kfmt_cli.log.select import Asked
 
 
-@click.command(name="find", short_help="Find an offset, a timestamp or records.")
+@command(name="find", short_help="Find an offset, a timestamp or records.")
 @paths
 @click.option(
     "--offset", type=click.IntRange(min=0), help="Find the batch and record with this offset."

@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli import completion
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import Common, color, common, output_format
 
 
-@click.command(name="format", short_help="Show the fields of a format.")
+@command(name="format", short_help="Show the fields of a format.")
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completion.formats)
 @click.option(
     "--json-schema",

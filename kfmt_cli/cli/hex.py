@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli import completion
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     InputPath,
@@ -19,7 +20,7 @@ from kfmt_cli.cli.options import (
 from kfmt_cli.errors import UsageError
 
 
-@click.command(name="hex", short_help="Show the bytes of a batch next to their fields.")
+@command(name="hex", short_help="Show the bytes of a batch next to their fields.")
 @private_key
 @click.argument("file", type=InputPath())
 @click.option("--offset", type=int, help="Show the batch that contains this offset.")

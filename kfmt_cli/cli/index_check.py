@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     color,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from kfmt_cli.broker.version import PredictedFor
 
 
-@click.command(name="index-check", short_help="Check indexes against their log.")
+@command(name="index-check", short_help="Check indexes against their log.")
 @paths
 @click.option("--lookup-offset", type=int, help="Show how a broker looks up this offset.")
 @click.option(

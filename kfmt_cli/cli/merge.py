@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     StoredPath,
@@ -17,7 +18,7 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(short_help="Merge damaged replicas into the best log of each partition.")
+@command(short_help="Merge damaged replicas into the best log of each partition.")
 @paths
 @click.option("--to", required=True, metavar="DST", type=StoredPath(), help="New directory.")
 @click.option(

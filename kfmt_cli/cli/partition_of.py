@@ -14,6 +14,7 @@ from kfmt_cli.broker.placement import (
     partition_of_id,
     string_hash,
 )
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import Common, color, common, output_format
 from kfmt_cli.cli.selection_options import bytes_of
 from kfmt_cli.errors import UsageError
@@ -22,9 +23,7 @@ from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.placements import KEY_PLACEMENT, PLACEMENT
 
 
-@click.command(
-    name="partition-of", short_help="Show the partition of a key, group or transactional id."
-)
+@command(name="partition-of", short_help="Show the partition of a key, group or transactional id.")
 @click.option("--group", "groups", multiple=True, help="Group id; may be repeated.")
 @click.option("--transactional-id", "ids", multiple=True, help="Transactional id; may be repeated.")
 @click.option(

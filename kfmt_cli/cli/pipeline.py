@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.lake_options import lake
 from kfmt_cli.cli.options import Size, StoredPath, color, max_decompressed, private_key
 from kfmt_cli.cli.payload_options import decoded
@@ -92,7 +93,7 @@ def _command(job: ListedJob) -> click.Command:
         function = decorate(function)
     for option in reversed(job.options):
         function = _declared(option)(function)
-    return click.command(job.name, help=job.help)(function)
+    return command(job.name, help=job.help)(function)
 
 
 def _declared(option: JobOption) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 from click.core import ParameterSource
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import Common, color, common, output_format, wide
 from kfmt_cli.errors import InputError, UsageError
 
@@ -24,7 +25,7 @@ _framed = click.option(
 )
 
 
-@click.command(name="request-header", short_help="Decode request headers.")
+@command(name="request-header", short_help="Decode request headers.")
 @click.argument("source", metavar="HEX|FILE")
 @_framed
 @common(wide, output_format, color)
@@ -56,7 +57,7 @@ def request_header(
     return run.host.exit_code
 
 
-@click.command(name="response-header", short_help="Decode response headers.")
+@command(name="response-header", short_help="Decode response headers.")
 @click.argument("source", metavar="HEX|FILE")
 @click.option("--api", help="API of the request, by name or number.")
 @click.option("--api-version", type=click.IntRange(min=0), help="API version.")

@@ -7,6 +7,7 @@ import time
 import click
 
 from kfmt_cli.broker.defaults import PRODUCER_ID_EXPIRATION_MS
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     InputPath,
@@ -19,7 +20,7 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(name="rebuild-index", short_help="Rebuild indexes as broker recovery does.")
+@command(name="rebuild-index", short_help="Rebuild indexes as broker recovery does.")
 @private_key
 @click.argument("paths", nargs=-1, required=True, metavar="LOG... DST", type=InputPath())
 @click.option(

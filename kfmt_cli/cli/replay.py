@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     color,
@@ -22,7 +23,7 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.log.select import Selection
 
 
-@click.command(name="replay", short_help="Send records from disks to a live cluster.")
+@command(name="replay", short_help="Send records from disks to a live cluster.")
 @paths
 @click.option("--bootstrap-server", metavar="HOST:PORT", help="Brokers, comma-separated.")
 @click.option("--topic", "topics", multiple=True, help="Only this topic; may be repeated.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     color,
@@ -17,7 +18,7 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(short_help="Which broker of a dead cluster to start first, and what it costs.")
+@command(short_help="Which broker of a dead cluster to start first, and what it costs.")
 @paths
 @click.option(
     "--order",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     StoredPath,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from kfmt_cli.render.report.page_data import PageData
 
 
-@click.command(short_help="Write one HTML page about a disk.")
+@command(short_help="Write one HTML page about a disk.")
 @optional_paths
 @click.option("--to", required=True, metavar="FILE", type=StoredPath(), help="HTML file to write.")
 @click.option(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     Size,
@@ -19,7 +20,7 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(short_help="Show why segments are kept, and until when.")
+@command(short_help="Show why segments are kept, and until when.")
 @paths
 @click.option("--retention-ms", type=int, help="retention.ms; -1 for no limit.")
 @click.option("--retention-bytes", type=int, help="retention.bytes; -1 for no limit.")

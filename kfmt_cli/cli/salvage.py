@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     InputPath,
@@ -20,7 +21,7 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(name="salvage", short_help="Copy every undamaged batch into new logs.")
+@command(name="salvage", short_help="Copy every undamaged batch into new logs.")
 @private_key
 @click.argument("source", metavar="SRC", type=InputPath())
 @click.argument("destination", metavar="DST", type=StoredPath())

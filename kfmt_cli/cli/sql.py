@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     InputPath,
@@ -40,7 +41,7 @@ def is_query(text: str) -> bool:
     return len(text.split()) > 1 and not _URL.match(text) and not os.path.lexists(local(text))
 
 
-@click.command(short_help="Ask in SQL, with DuckDB.")
+@command(short_help="Ask in SQL, with DuckDB.")
 @click.argument("words", nargs=-1, required=True, metavar="[QUERY] PATH...", type=QueryOrPath())
 @private_key
 @common(output_format, wide, color, max_decompressed)

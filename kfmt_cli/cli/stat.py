@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     Size,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from kfmt_cli.log.select import Asked
 
 
-@click.command(short_help="Show log sizes, counts, codecs and timestamps.")
+@command(short_help="Show log sizes, counts, codecs and timestamps.")
 @paths
 @click.option(
     "--by",

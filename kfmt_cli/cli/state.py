@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli import completion
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     color,
@@ -18,7 +19,7 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(name="state", short_help="Show groups, offsets and metadata from internal topics.")
+@command(name="state", short_help="Show groups, offsets and metadata from internal topics.")
 @paths
 @click.option(
     "--at-offset",

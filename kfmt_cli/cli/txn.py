@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     color,
@@ -16,7 +17,7 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(name="txn", short_help="Show transactions, open ones first.")
+@command(name="txn", short_help="Show transactions, open ones first.")
 @paths
 @click.option("--open", "only_open", is_flag=True, help="Show only open transactions.")
 @common(wide, output_format, color, strict, max_findings)

@@ -6,6 +6,7 @@ import re
 
 import click
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import Common, color, common, output_format
 from kfmt_cli.cli.screen import Screen
 from kfmt_cli.core.layout import varint
@@ -44,7 +45,7 @@ _type_option = click.option(
 _NUMBERS = {"ignore_unknown_options": True}
 
 
-@click.command(
+@command(
     name="encode-varint",
     context_settings=_NUMBERS,
     short_help="Encode numbers as varints, step by step.",
@@ -76,7 +77,7 @@ def encode_varint(
     )
 
 
-@click.command(name="decode-varint", short_help="Decode varints, step by step.")
+@command(name="decode-varint", short_help="Decode varints, step by step.")
 @click.argument("hex_", nargs=-1, required=True, metavar="HEX...")
 @_type_option
 @common(output_format, color)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     color,
@@ -21,7 +22,7 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(name="verify-crc", short_help="Check the structure and checksum of every batch.")
+@command(name="verify-crc", short_help="Check the structure and checksum of every batch.")
 @paths
 @click.option(
     "--deep",
