@@ -52,8 +52,6 @@ SECTIONS = {
         "response-header": "protocol_headers",
     },
 }
-# Options that few need, listed last in a command's help.
-RARE = ("rsm_private_key", "max_decompressed")
 MODULES = {name: module for section in SECTIONS.values() for name, module in section.items()}
 
 
@@ -71,7 +69,6 @@ class Commands(click.Group):
         if hasattr(builtins, name):
             name = f"{name}_command"
         command: click.Command = getattr(module, name)
-        command.params.sort(key=lambda option: option.name in RARE)
         return command
 
     def resolve_command(

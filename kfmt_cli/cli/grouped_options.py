@@ -18,37 +18,41 @@ GROUPS: dict[str, Sequence[str]] = {
         *("decode", "schemas", "key_format", "key_schema", "value_format", "value_schema"),
     ),
     "Output": (
-        *("format_", "table", "wide", "color", "strict", "given_findings"),
-        *("lists_all", "all_files", "shows_notes"),
+        *("all_files", "lists_all", "shows_notes", "wide", "format_", "table", "color"),
+        *("strict", "given_findings"),
     ),
     "Rarely needed": (
-        *("jobs", "layout", "index_interval_bytes", "throttle", "now", "max_split_bytes"),
-        *("max_decompressed", "rsm_private_key", "traceback", "patience", "conf"),
+        *("throttle", "layout", "index_interval_bytes", "now", "conf", "traceback", "patience"),
+        *("max_split_bytes", "jobs", "rsm_private_key", "max_decompressed"),
     ),
 }
 _TITLES = {name: title for title, names in GROUPS.items() for name in names}
-
-
-FEW = 12  # options that need no groups
+_PLACES = {name: place for place, name in enumerate(_TITLES)}
+FEW = 12  # options that need no titles
 
 
 class GroupedCommand(click.Command):
-    """Its options in groups, if it has more than a few."""
+    """Its own options first, then those of the groups in their order; with titles, if it has more
+    than a few."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.params.sort(key=lambda param: _PLACES.get(param.name or "", -1))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, a section for each group."""
-        rows: dict[str, list[tuple[str, str]]] = {title: [] for title in ("Options", *GROUPS)}
-        for param in self.get_params(ctx):
-            row = param.get_help_record(ctx) if isinstance(param, click.Option) else None
-            if row is not None:
-                rows[_TITLES.get(param.name or "", "Options")].append(row)
-        if sum(map(len, rows.values())) <= FEW:
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        if len(options) <= FEW:
             super().format_options(ctx, formatter)
             return
-        for title, its in rows.items():
-            if its:
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in ("Options", *GROUPS)}
+        for option in options:
+            if (row := option.get_help_record(ctx)) is not None:
+                sections[_TITLES.get(option.name or "", "Options")].append(row)
+        for title, rows in sections.items():
+            if rows:
                 with formatter.section(title):
-                    formatter.write_dl(its)
+                    formatter.write_dl(rows)
 
 
 command: Callable[..., Callable[[Callable[..., Any]], click.Command]] = partial(

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.dead_clusters import LOG, flip
 from tests.support.samples import Done, kfmt
 
 CLUSTERS = Path(__file__).parent.parent / "kept" / "clusters"
@@ -39,6 +40,11 @@ def told(name: str) -> Done:
     orders = dict.fromkeys(seen["order"] for seen in outcome["seen"])
     words = [word for order in orders for word in ("--order", order)]
     return kfmt("replicas", archive(name), *words, "--json")
+
+
+def advised(done: Done, start: str) -> list[str]:
+    """The commands of an answer that begin so."""
+    return [row["command"] for row in done.of("next") if row["command"].startswith(start)]
 
 
 def value_of(order: str) -> list[int] | str:
@@ -186,17 +192,13 @@ def test_the_advised_merge_of_diverged_replicas_loses_nothing(tmp_path: Path) ->
     """It names the branch, and also takes replicas of brokers whose other logs stop their start."""
     directories = unpacked("c09-unclean", tmp_path / "dead")
     for node, topic in ((1, "b"), (2, "a"), (3, "u"), (3, "b")):
-        log = tmp_path / f"dead/broker{node}/{topic}-0/{0:020}.log"
-        data = bytearray(log.read_bytes())
-        data[len(data) // 3] ^= 1
-        log.write_bytes(data)
+        flip(tmp_path / f"dead/broker{node}/{topic}-0" / LOG, 1 / 3)
     told = kfmt("replicas", *directories, "--json")
     stopped = [row["why_not"] for row in told.of("directory")]
     assert [words and words.partition(":")[0] for words in stopped] == [
         *("it does not start", None, "it does not start", None)
     ]
-    steps = [row["command"] for row in told.of("next")]
-    (merge,) = (command for command in steps if command.startswith("kfmt merge"))
+    (merge,) = advised(told, "kfmt merge")
     assert merge.endswith(" --to DST --branch 2")
     done = kfmt(*shlex.split(merge.replace("DST", str(tmp_path / "merged")))[1:], "--json")
     assert done.code == 0, done.out + done.err

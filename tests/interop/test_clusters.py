@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.test_replicas import DAMAGED, archive, unpacked, value_of
+from tests.commands.test_replicas import DAMAGED, advised, archive, unpacked, value_of
+from tests.support.consuming import consumed
 from tests.support.dead_clusters import LOG, SITUATIONS, flip, start_in, started_in
-from tests.support.samples import Done, kfmt
+from tests.support.samples import kfmt
 from tests.support.waiting import wait_for
 from tools import kafka
 
@@ -62,31 +63,9 @@ def test_the_merged_log_is_what_brokers_then_have(tmp_path: Path) -> None:
             assert (done.code, done.of("diff")[0]["verdict"]) == (0, "identical")
 
 
-def advised(done: Done, start: str) -> list[str]:
-    """The commands of an answer that begin so."""
-    return [row["command"] for row in done.of("next") if row["command"].startswith(start)]
-
-
 def values(partition: Path, *options: str) -> list[str]:
     """The records of a partition, by their values."""
     return kfmt("cat", partition, *options).out.splitlines()
-
-
-def consumed(address: str, topic: str, n: int) -> list[str]:
-    """The values of the first n records that a consumer reads."""
-    from confluent_kafka import Consumer, TopicPartition
-
-    consumer = Consumer({"bootstrap.servers": address, "group.id": "reader"})
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    found: list[str] = []
-    try:
-        while len(found) < n:
-            messages = consumer.consume(n, timeout=30)
-            assert messages, f"{topic}: only {len(found)} records"
-            found += [(message.value() or b"").decode() for message in messages]
-    finally:
-        consumer.close()
-    return found
 
 
 def test_the_whole_way_back(tmp_path: Path) -> None:
@@ -138,7 +117,7 @@ def test_the_whole_way_back(tmp_path: Path) -> None:
         for name in tails:
             wait_for(lambda name=name: cluster.ends((name[0], 0)) == (0, 120))  # type: ignore[misc]
         for name, its in expected.items():
-            assert consumed(cluster.address, name[0], 120) == its
+            assert [m.value().decode() for m in consumed(cluster, name[0])] == its
         wait_for(lambda: all(len(each.isr) == 3 for each in (cluster.states() or {}).values()))
     for name in tails:
         one, *others = (alive / f"broker{node}" / name for node in (1, 2, 3))

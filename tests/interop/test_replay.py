@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from kfmt_cli.broker.partitioners import murmur2, partition_of_hash
+from tests.support.consuming import consumed
 from tests.support.samples import ORDERS, TXN, Done, Row, environment, kfmt
 from tests.support.waiting import wait_for
 from tools.broker import consume_all
@@ -52,29 +53,6 @@ def replay(cluster: Live, *arguments: str | Path) -> Done:
     done = kfmt("replay", *arguments, "--bootstrap-server", cluster.address, "--json")
     assert done.code == 0, done.err
     return done
-
-
-def consumed(cluster: Live, topic: str, partition: int = 0, start: int = 0) -> list[Any]:
-    """The records of a partition, by a consumer without a group."""
-    settings = {
-        "bootstrap.servers": cluster.address,
-        "group.id": "reader",
-        "enable.auto.commit": False,
-        "enable.partition.eof": True,
-        "auto.offset.reset": "error",
-    }
-    consumer = confluent_kafka.Consumer(settings)
-    consumer.assign([confluent_kafka.TopicPartition(topic, partition, start)])
-    found: list[Any] = []
-    try:
-        while True:
-            for message in consumer.consume(1000, 0.3):
-                if message.error() is not None:
-                    assert message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
-                    return found
-                found.append(message)
-    finally:
-        consumer.close()
 
 
 def content(message: Any) -> tuple[Any, ...]:

@@ -135,8 +135,8 @@ def _listed(nodes: Sequence[int], last: str = "and") -> str:
 def steps_of(found: DeadCluster, paths: Iterable[str]) -> Iterator[NextStep]:
     """The commands that keep what every order loses or sets aside."""
     costs = costs_of(found)
-    if costs and best_of(costs).lost:
-        yield _to_merge(found, best_of(costs), " ".join(shell_quoted(as_given(p)) for p in paths))
+    if costs and (best := best_of(costs)).lost:
+        yield _to_merge(found, best, " ".join(shell_quoted(as_given(p)) for p in paths))
     for partition in found.partitions:
         yield from _branches_to_keep(partition)
 
