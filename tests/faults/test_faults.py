@@ -47,6 +47,7 @@ WRITERS = {
     "report": "report in/orders-0 --to out/made/page.html --data out/made/data.json",
 }
 LEFT_OVER = "kfmt-unfinished-"
+PROGRESS = 25  # faults a line of progress
 
 
 @pytest.fixture(scope="module")
@@ -191,24 +192,33 @@ def test_an_archive_that_cannot_be_read_is_named(form: str, bench: Bench) -> Non
     assert bench.run(command).returncode == 0
 
 
+def told(line: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def try_all(name: str) -> bool:
     """Try every fault of a command; prints those that it does not survive, and the counts."""
     counts: Counter[str] = Counter()
-    wrong: list[str] = []
+    n_wrong = 0
     with tempfile.TemporaryDirectory() as top:
         tried = Tried(benched(compiled(Path(top)), Path(top)), name)
         reads = tried.faults(READS, tried.source, every=True)
         writes = tried.faults(WRITES, "out", every=True)
         for fault in reads if tried.is_reader else chain(reads, writes):
-            counts[f"{fault.kind} {errno.errorcode[fault.code]} {fault.below}"] += 1
+            kind = f"{fault.kind} {errno.errorcode[fault.code]} {fault.below}"
+            if counts[kind] % PROGRESS == 0:
+                told(f"{name}: {kind} from {counts[kind] + 1}")
+            counts[kind] += 1
             try:
                 tried.survives(fault)
             except AssertionError as error:
-                wrong.append(str(error))
-    told = ", ".join(f"{n} {kind}" for kind, n in counts.items())
-    sys.stdout.write("".join(f"{words}\n" for words in [*wrong, f"{name}: {told}"]))
-    sys.stdout.flush()
-    return not wrong
+                n_wrong += 1
+                told(str(error))
+    kinds = ", ".join(f"{n} {kind}" for kind, n in counts.items())
+    told(f"{name}: {n_wrong} wrong of {kinds}")
+    return n_wrong == 0
 
 
 if __name__ == "__main__":
