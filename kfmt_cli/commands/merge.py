@@ -116,7 +116,7 @@ class Merge:
         written, _ = write_arranged(staging, str(below), scans, placed(arranged, len(scans)), -1)
         logs = [classify(str(staging.folder / name), name) for name in written]
         self._carry(staging, below, (best, *others), logs[0])
-        write_missing(staging, below, logs, self.interval, Gaps((logs[0].base_offset or 0) - 1))
+        write_missing(staging, below, logs, self.interval, Gaps(logs[0].base - 1))
         epochs, sources = _facts(arranged, scans, owners)
         staging.put(str(below / LEADER_EPOCHS), epoch_checkpoint(epochs))
         self._tell(partition, below, sources, damaged)
@@ -149,12 +149,12 @@ class Merge:
         extents = {base: (first, last) for base, first, last, _ in replica.segments}
         salvager = Salvager(self.limit, self.jobs)
         for log in _logs(replica):
-            extent = extents.get(log.base_offset or 0)
+            extent = extents.get(log.base)
             if extent is not None and not common([(extent[0], extent[1] - 1)], wanted):
                 progress.advance(size_of(log))
                 continue
             try:
-                base = log.base_offset or 0
+                base = log.base
                 scan = salvager.scan(log, base, False, lambda _: None, progress.advance)
             except InputError as error:
                 self.run.complain(str(error))

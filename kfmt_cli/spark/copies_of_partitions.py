@@ -82,7 +82,7 @@ class _OpenCopy:
         """The copy, once all its files are read."""
         first, end = self.first, self.end
         if first is None and self.pieces:  # everything before the active segment was deleted
-            first = end = max(kept.piece.base_offset or 0 for kept in self.pieces)
+            first = end = max(kept.piece.base for kept in self.pieces)
         parts = tuple(self.pieces), tuple(self.files)
         return PartitionCopy(self.name, self.is_table, *parts, first, end, self.has_holes)
 

@@ -315,7 +315,7 @@ class CheckPaths:
         # What a snapshot sums up is in the log, or was.
         report.records += verified.records if file.kind is not KRAFT_SNAPSHOT else 0
         if is_segment(file):
-            base = file.base_offset or 0
+            base = file.base
             report.segments += 1
             first, last = verified.extent.first, verified.extent.last
             report.extents[base] = (

@@ -160,7 +160,7 @@ class CheckedPartitions:
         if topic is None:
             return 0
         if topic == CLUSTER_METADATA:  # it begins at the oldest snapshot
-            oldest = [file.base_offset or 0 for file in snapshots_of(folder)[:1]]
+            oldest = [file.base for file in snapshots_of(folder)[:1]]
             return max(oldest, default=0)
         return self._above(folder).offset(LOG_STARTS, (topic, number or 0))
 
@@ -194,7 +194,7 @@ class CheckedPartitions:
             told = {name: above.offset(name, key) for name in (RECOVERY_POINTS, HIGH_WATERMARKS)}
             is_compacted = self._compacts(place[0], real.parent)
             damaged = frozenset(
-                folder.input(Path(finding.file).name).base_offset or 0
+                folder.input(Path(finding.file).name).base
                 for finding in report.all
                 if finding.code.severity is Severity.ERROR
                 and finding.file.endswith(".log")

@@ -80,7 +80,7 @@ def _plain_end(facts: PartitionFacts, log_start: int) -> int | None:
         return None
     if not all(map(_is_ordinary, facts.folder.files)):
         return None
-    _, end = facts.extents.get(logs[-1].base_offset or 0, (0, -1))
+    _, end = facts.extents.get(logs[-1].base, (0, -1))
     return end if end >= max(log_start, 0) else None
 
 
@@ -102,7 +102,7 @@ def _sound(facts: PartitionFacts) -> Mapping[int, tuple[int, int]]:
 
 def _odd(facts: PartitionFacts) -> dict[int, frozenset[int]]:
     """Positions of the findings in a partition's logs, by base offset."""
-    bases = {log.name: log.base_offset or 0 for log in facts.folder.logs}
+    bases = {log.name: log.base for log in facts.folder.logs}
     odd: dict[int, set[int]] = {}
     for finding in facts.findings:
         if finding.file in bases and finding.position is not None:
@@ -117,9 +117,7 @@ def _trusted(facts: PartitionFacts) -> frozenset[int]:
     }
     files = map(facts.folder.input, facts.folder.files)
     return frozenset(
-        file.base_offset or 0
-        for file in files
-        if file.kind is OFFSET_INDEX and file.name not in wrong
+        file.base for file in files if file.kind is OFFSET_INDEX and file.name not in wrong
     )
 
 

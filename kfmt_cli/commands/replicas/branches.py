@@ -125,5 +125,5 @@ def _from(copy: DiskReplica, first: int) -> Partition:
     """The logs of a replica with offsets from `first` on."""
     assert copy.folder is not None
     ends = {base: end for base, _, end, _ in copy.segments}
-    logs = [log for log in copy.folder.logs if ends.get(log.base_offset or 0, _REST) > first]
+    logs = [log for log in copy.folder.logs if ends.get(log.base, _REST) > first]
     return Partition(copy.file or "", Path(copy.folder.path), logs)

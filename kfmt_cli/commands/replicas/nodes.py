@@ -236,7 +236,7 @@ def _damaged(folder: Folder, report: CheckedDirectory, unread: list[InputError])
     bases = sorted(report.extents)
     following = dict(zip(bases, [*bases[1:], None], strict=True)) if bases else {}
     for file in _with_errors(folder, report):
-        base = file.base_offset or 0
+        base = file.base
         try:
             in_log = ranges_of(file, base)
         except InputError as error:
