@@ -39,7 +39,7 @@ class PipelineCall:
 
     def run(self) -> int:
         """Run the job; returns the exit code. Raises UsageError, InputError, OutputError."""
-        from kfmt_cli.spark.session import check_packages, session
+        from kfmt_cli.spark.session import check_packages, started
 
         check_packages()
         from kfmt_cli.arrow.output import put_json, take_away_unfinished
@@ -59,7 +59,7 @@ class PipelineCall:
             files = context.files = self._inputs(request)
             if self.job.prepare:
                 context.prepared = load(self.job.prepare)(context)
-            with session(*conf) as context.spark, self.screen.progress(files.n_bytes) as progress:
+            with started(*conf) as context.spark, self.screen.progress(files.n_bytes) as progress:
                 context.advance = progress.advance
                 summary = self._job(run_job, context)
             take_away_unfinished(to)

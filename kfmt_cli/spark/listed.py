@@ -1,15 +1,18 @@
 """Listings for a stream, which asks for them again and again.
 
-A local directory is read again only if its own time has changed; its segments' sizes are asked for
-each time. An entry added within the resolution of the clock does not change the time, so that a
-directory's entries are believed only if they were read a while after its time was first seen.
+A local directory is read again only if its own time has changed. A broker writes to the last segment
+only, so that its size is asked for each time, and that of one other file in turn. An entry added
+within the resolution of the clock does not change the directory's time, so that its entries are
+believed only if they were read a while after its time was first seen.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 from pathlib import Path
 
 from kfmt_cli.arrow.topic_ids import METADATA, topic_id_in
@@ -37,12 +40,27 @@ class _Folder:
     """When its entries were read."""
     folders: list[str] = field(default_factory=list)
     files: list[StoredFile] = field(default_factory=list)
+    _last: int | None = None
+    """The number of its last segment."""
+    _others: Iterator[int] = field(default_factory=lambda: iter(()))
+    """The numbers of other files that may change, again and again."""
+
+    def keep(self, folders: list[str], files: list[StoredFile]) -> bool:
+        """Take its entries; whether they are others than before."""
+        changed = (folders, files) != (self.folders, self.files)
+        self.folders, self.files = folders, files
+        of_kinds = [i for i, file in enumerate(files) if file.path.endswith(_GROWING)]
+        segments = [i for i in of_kinds if files[i].path.endswith(LOG.suffix)]
+        self._last = max(segments, key=lambda i: files[i].path, default=None)
+        self._others = cycle(i for i in of_kinds if i != self._last)
+        return changed
 
     def grown(self) -> bool:
-        """Ask for the sizes of its segments; whether one has changed. Raises OSError."""
+        """Ask for sizes; whether one has changed. Raises OSError."""
         changed = False
-        for i, file in enumerate(self.files):
-            if file.path.endswith(_GROWING) and not file.trouble:
+        for i in (self._last, next(self._others, None)):
+            if i is not None:
+                file = self.files[i]
                 status = os.stat(file.path)  # noqa: PTH116 (many)
                 if (status.st_size, status.st_mtime_ns) != (file.size, file.modified):
                     changed = True
@@ -106,10 +124,8 @@ class Listings:
                 if known.read - known.since >= SETTLED:
                     changed = known.grown() or changed
                 else:
-                    its = _entries(folder, modified)
-                    changed = changed or its != (known.folders, known.files)
-                    known.folders, known.files = its
-                    known.read = 0.0 if any(file.trouble for file in its[1]) else now
+                    changed = known.keep(*_entries(folder, modified)) or changed
+                    known.read = 0.0 if any(file.trouble for file in known.files) else now
                 self._folders[folder] = known
             except OSError as error:
                 self._folders.pop(folder, None)

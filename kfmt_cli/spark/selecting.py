@@ -15,12 +15,12 @@ from kfmt_cli.spark.wanted import in_partition, partitions_of
 from kfmt_cli.spark.worker import carried, home_for
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from kfmt_cli.spark.worker import Spark
 
 TASKS_PER_CORE = 4  # as partitions take differently long
 
 
-def selected_by_tasks(spark: SparkSession, request: Request, files: Pieces) -> dict[str, Selection]:
+def selected_by_tasks(spark: Spark, request: Request, files: Pieces) -> dict[str, Selection]:
     """The same as `wanted.in_folders`; raises InputError, PySparkException."""
     partitions = list(partitions_of(files)) if request.asked.needs_logs else []
     if not partitions:

@@ -23,7 +23,10 @@ from kfmt_cli.spark.remote_session import SCHEME, check_client, connect, prepare
 from kfmt_cli.spark.tasks import LAST_PATIENCE, in_tasks
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
+    from kfmt_cli.spark.worker import Spark
 
 T = TypeVar("T")
 
@@ -89,11 +92,31 @@ def session(
 ) -> Iterator[SparkSession]:
     """A session without log output, stopped at the end; raises SessionError, UsageError.
 
+    For the parameters see `started`.
+    """
+    with started(master, settings, patience) as spark:
+        yield sql_session(spark)
+
+
+def sql_session(spark: Spark) -> SparkSession:
+    """The session of a context, or the session itself."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    return SparkSession(spark) if isinstance(spark, SparkContext) else spark
+
+
+@contextmanager
+def started(
+    master: str, settings: dict[str, str] | None = None, patience: float = PATIENCE
+) -> Iterator[Spark]:
+    """Where tasks run, without log output, stopped at the end; raises SessionError, UsageError.
+
     master: `sc://…` is a server of Spark Connect. patience: seconds to wait for its start, and for
     a cluster worker's response.
     """
     check_packages()
-    start = _connected if master.startswith(SCHEME) else _started
+    start = _connected if master.startswith(SCHEME) else _in_own_jvm
     with start(master, settings or {}, patience) as spark:
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
             logging.getLogger(name).disabled = True  # it would repeat each error as a line of JSON
@@ -126,8 +149,8 @@ def _connected(server: str, settings: dict[str, str], patience: float) -> Iterat
 
 
 @contextmanager
-def _started(master: str, settings: dict[str, str], patience: float) -> Iterator[SparkSession]:
-    """A session of this process's own, with its own JVM."""
+def _in_own_jvm(master: str, settings: dict[str, str], patience: float) -> Iterator[SparkContext]:
+    """A context of this process's own, with its own JVM."""
     if master.startswith("local"):
         check_java()
     from py4j.protocol import Py4JError
@@ -153,17 +176,17 @@ def _started(master: str, settings: dict[str, str], patience: float) -> Iterator
                 gateway = launch_gateway(conf, popen_kwargs=popen)  # type: ignore[no-untyped-call]
                 context = _in_time(lambda: SparkContext(gateway=gateway, conf=conf), patience)
                 if not master.startswith("local"):
-                    _in_time(lambda: ask_a_worker(SparkSession(context)), patience)
+                    _in_time(lambda: ask_a_worker(context), patience)
         except (PySparkException, Py4JError, OSError, RuntimeError, Late) as error:
             if gateway is not None:
                 _end(gateway)
             raise SessionError(_why(master, error, log, patience)) from error
-        spark = SparkSession(context)
         try:
-            yield spark
+            yield context
         finally:
             with suppress(Exception):
-                spark.stop()
+                sql = SparkSession._instantiatedSession
+                (context if sql is None else sql).stop()
             _end(gateway)
 
 
@@ -172,7 +195,7 @@ def _in_time(make: Callable[[], T], patience: float) -> T:
     return aside(make).result(timeout=patience)
 
 
-def ask_a_worker(spark: SparkSession) -> None:
+def ask_a_worker(spark: Spark) -> None:
     """Make a worker import kfmt."""
     from kfmt_cli.spark.worker import carried, home_for
 

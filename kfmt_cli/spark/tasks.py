@@ -1,7 +1,7 @@
 """Run a function in Spark's tasks.
 
 A session of Spark Connect has no `sparkContext`, so that it runs a UDF over a literal table of the
-shares. In the others an RDD does it a second faster, as Spark need not plan a query.
+shares. In the others an RDD does it seconds faster, as Spark need not load its SQL.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ from kfmt_cli.spark.worker import context_of, drivers_python
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
+    from kfmt_cli.spark.worker import Spark
 
 PATIENCE = 0.2  # seconds between progress updates
 LAST_PATIENCE = 5.0  # seconds for Spark to take a cancellation
@@ -34,7 +37,7 @@ _PLAIN = {
 
 
 def in_tasks(
-    spark: SparkSession,
+    spark: Spark,
     function: Callable[[bytes], bytes],
     shares: Sequence[bytes],
     words: str = "kfmt",
@@ -46,40 +49,81 @@ def in_tasks(
     tasks. An exception meanwhile, such as Ctrl+C, cancels the tasks.
     """
     tag, context = f"kfmt-{uuid.uuid4().hex}", context_of(spark)
-    settings = {} if context is not None else {_N_TASKS: str(len(shares)), **_PLAIN}
-    with _set(spark, settings), drivers_python(context):
+    by = _ByQuery(tag, spark) if context is None else _ByContext(tag, context, words)
+    # Ask Spark for the progress: listing results repeatedly would cost requests.
+    with by.prepared(len(shares)) as finished:
+        running = aside(lambda: by.collect(function, shares))
+        try:
+            while wait([running], timeout=PATIENCE).not_done:
+                reached(finished())
+        except BaseException:  # nobody waits for a thread that Spark does not answer
+            wait([aside(by.cancel)], timeout=LAST_PATIENCE)
+            raise
+        return running.result()
 
-        def collect() -> list[bytes]:
-            if context is None:
-                spark.addTag(tag)  # of this thread
-                return _by_query(spark, function, shares)
-            context.setJobGroup(tag, words, interruptOnCancel=True)
-            found: list[bytes] = context.parallelize(shares, len(shares)).map(function).collect()
-            return found
 
-        # Ask Spark for the progress: listing results repeatedly would cost requests.
-        with _finished(spark, context, tag) as finished:
-            running = aside(collect)
+@dataclass(frozen=True, slots=True)
+class _ByContext:
+    """Tasks of an RDD."""
+
+    tag: str
+    context: SparkContext
+    words: str
+
+    @contextmanager
+    def prepared(self, n_tasks: int) -> Iterator[Callable[[], int]]:
+        """A function that returns the number of finished tasks."""
+        del n_tasks
+        with drivers_python(self.context):
+            yield partial(_tasks_done, self.context, self.tag)
+
+    def collect(self, function: Callable[[bytes], bytes], shares: Sequence[bytes]) -> list[bytes]:
+        """The answers."""
+        self.context.setJobGroup(self.tag, self.words, interruptOnCancel=True)
+        return self.context.parallelize(shares, len(shares)).map(function).collect()
+
+    def cancel(self) -> None:
+        """End the tasks."""
+        self.context.cancelJobGroup(self.tag)
+
+
+@dataclass(frozen=True, slots=True)
+class _ByQuery:
+    """Tasks of a plain UDF, which needs no pandas on the workers, in Spark Connect."""
+
+    tag: str
+    spark: Any
+
+    @contextmanager
+    def prepared(self, n_tasks: int) -> Iterator[Callable[[], int]]:
+        """A function that returns the number of finished tasks in the session's latest operation,
+        as there are no job groups."""
+        told = [0]
+
+        def take(*, stages: Any, **_: Any) -> None:
+            told.append(sum(stage.num_completed_tasks for stage in stages or ()))
+
+        with _set(self.spark, {_N_TASKS: str(n_tasks), **_PLAIN}):
+            self.spark.registerProgressHandler(take)
             try:
-                while wait([running], timeout=PATIENCE).not_done:
-                    reached(finished())
-            except BaseException:  # nobody waits for a thread that Spark does not answer
-                stop = spark.interruptTag if context is None else context.cancelJobGroup
-                wait([aside(lambda: stop(tag))], timeout=LAST_PATIENCE)
-                raise
-            return running.result()
+                yield lambda: max(told)
+            finally:
+                self.spark.removeProgressHandler(take)
 
+    def collect(self, function: Callable[[bytes], bytes], shares: Sequence[bytes]) -> list[bytes]:
+        """The answers."""
+        from pyspark.sql.functions import udf
 
-def _by_query(
-    spark: SparkSession, function: Callable[[bytes], bytes], shares: Sequence[bytes]
-) -> list[bytes]:
-    """The answers by a plain UDF, which needs no pandas on the workers."""
-    from pyspark.sql.functions import udf
+        self.spark.addTag(self.tag)  # of this thread
+        rows = ", ".join(["(?)"] * len(shares))
+        query = f"SELECT * FROM VALUES {rows} AS shares(share)"  # noqa: S608
+        frame = self.spark.sql(query, args=list(shares))
+        answers = frame.select(udf(function, "binary", useArrow=False)(frame["share"]))
+        return [bytes(row[0]) for row in answers.collect()]
 
-    rows = ", ".join(["(?)"] * len(shares))
-    frame = spark.sql(f"SELECT * FROM VALUES {rows} AS shares(share)", args=list(shares))  # noqa: S608
-    answers = frame.select(udf(function, "binary", useArrow=False)(frame["share"]))
-    return [bytes(row[0]) for row in answers.collect()]
+    def cancel(self) -> None:
+        """End the tasks."""
+        self.spark.interruptTag(self.tag)
 
 
 @contextmanager
@@ -96,27 +140,6 @@ def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
                 spark.conf.unset(name)
             else:
                 spark.conf.set(name, known)
-
-
-@contextmanager
-def _finished(
-    spark: SparkSession, context: SparkContext | None, group: str
-) -> Iterator[Callable[[], int]]:
-    """A function that returns the number of finished tasks in a job group. In Spark Connect, where
-    there are no groups, it counts the session's latest operation."""
-    if context is not None:
-        yield partial(_tasks_done, context, group)
-        return
-    told = [0]
-
-    def take(*, stages: Any, **_: Any) -> None:
-        told.append(sum(stage.num_completed_tasks for stage in stages or ()))
-
-    spark.registerProgressHandler(take)  # type: ignore[arg-type]
-    try:
-        yield lambda: max(told)
-    finally:
-        spark.removeProgressHandler(take)  # type: ignore[arg-type]
 
 
 def _tasks_done(context: SparkContext, group: str) -> int:

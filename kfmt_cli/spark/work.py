@@ -27,14 +27,12 @@ from kfmt_cli.spark.tasks import in_tasks
 from kfmt_cli.spark.worker import LOG, carried, home_for
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from kfmt_cli.spark.worker import Spark
 
 SLOW = b"slow"
 
 
-def run(
-    spark: SparkSession, request: Request, ledger: Ledger, advance: Callable[[int], None]
-) -> Finished:
+def run(spark: Spark, request: Request, ledger: Ledger, advance: Callable[[int], None]) -> Finished:
     """Process the open pieces; the results of all pieces, in order, with the findings at the seams
     between them.
 
@@ -85,9 +83,7 @@ def sewn_together(found: Iterable[tuple[Piece, Stored]]) -> Iterator[tuple[Piece
             yield piece, Stored(result, findings=rows, codes=codes)
 
 
-def _finish(
-    spark: SparkSession, request: Request, ledger: Ledger, advance: Callable[[int], None]
-) -> None:
+def _finish(spark: Spark, request: Request, ledger: Ledger, advance: Callable[[int], None]) -> None:
     """Process the open pieces."""
     numbers = ledger.open_pieces()
     if numbers:
@@ -104,7 +100,7 @@ def shares_of(job: Job, request: Request, pieces: Pieces) -> list[Pieces]:
 
 
 def _run(
-    spark: SparkSession,
+    spark: Spark,
     request: Request,
     ledger: Ledger,
     shares: list[Pieces],

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    Spark = SparkContext | SparkSession
+    """Where tasks run. A context is enough for them: to load Spark's SQL takes seconds."""
+
 LOG = logging.getLogger("kfmt_cli")
 
 
@@ -55,13 +58,13 @@ _NAMED = ("AWS_", "AZURE_", "GOOGLE_", "STORAGE_EMULATOR_HOST")
 _AZURE = re.compile(r"spark\.hadoop\.fs\.azure\.account\.key\.(\w+)\.")
 
 
-def stores_of(spark: SparkSession) -> dict[str, str]:
+def stores_of(spark: Spark) -> dict[str, str]:
     """Environment variables for access to object stores: this process's on one machine, and the
     session's `spark.hadoop.fs.s3a.*` and `spark.hadoop.fs.azure.account.key.*` settings."""
     found = {}
     if is_on_this_machine(context_of(spark)):
         found = {name: value for name, value in os.environ.items() if name.startswith(_NAMED)}
-    conf, prefix = spark.conf.getAll, "spark.hadoop.fs.s3a."
+    conf, prefix = settings_of(spark), "spark.hadoop.fs.s3a."
     for name, variable in _S3A.items():
         if (value := conf.get(prefix + name)) is not None:
             found[variable] = value
@@ -82,17 +85,28 @@ def is_on_this_machine(context: SparkContext | None) -> bool:
     return context is not None and (context.master or "").startswith("local")
 
 
-def context_of(spark: SparkSession) -> SparkContext | None:
+def settings_of(spark: Spark) -> dict[str, str]:
+    """The settings, by name."""
+    context = context_of(spark)
+    if context is not None and context is spark:
+        return dict(context.getConf().getAll())
+    return spark.conf.getAll  # type: ignore[union-attr]
+
+
+def context_of(spark: Spark) -> SparkContext | None:
     """The context of a session; None for Spark Connect, which has none."""
+    from pyspark import SparkContext
     from pyspark.errors import PySparkException
 
+    if isinstance(spark, SparkContext):
+        return spark
     try:
         return spark.sparkContext
     except (PySparkException, AttributeError):
         return None
 
 
-def home_for(spark: SparkSession) -> Home:
+def home_for(spark: Spark) -> Home:
     """The kfmt for the workers of a session; sets the stores' variables in this process."""
     folder = Path(kfmt_cli.__file__).parent
     here = is_on_this_machine(context_of(spark)) and folder.is_dir()

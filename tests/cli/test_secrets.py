@@ -132,7 +132,7 @@ def test_no_job_has_it(
         yield
 
     without_spark(monkeypatch)
-    monkeypatch.setattr(session, "session", nowhere)
+    monkeypatch.setattr(session, "started", nowhere)
     for to in ("lake", f"{planted}/lake"):
         for more in (["--dry-run"], []):
             arguments = ["pipeline", job, f"{planted}/data", "--to", to, *more]

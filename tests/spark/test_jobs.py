@@ -47,7 +47,7 @@ def in_this_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def this(*_: object) -> Iterator[Any]:
         yield spark
 
-    monkeypatch.setattr(sessions, "session", this)
+    monkeypatch.setattr(sessions, "started", this)
 
 
 def here(*arguments: str) -> int:

@@ -318,6 +318,36 @@ def test_a_settled_directory_is_not_read_again(
     assert asked == ["scanned"]
 
 
+def test_what_is_idle_costs_three_calls_a_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own time, its last segment and one other file in turn; a change of any is found."""
+    monkeypatch.setattr(listed, "SETTLED", 0.0)
+    logs = [tmp_path / f"orders-0/{base:020}.log" for base in range(0, 100, 20)]
+    logs[0].parent.mkdir()
+    for log in logs:
+        log.write_bytes(b"")
+    listings = listed.Listings((str(tmp_path),))
+    assert listings.update()
+    asked: list[str] = []
+    stat = os.stat
+
+    def counted(path: str, **more: Any) -> os.stat_result:
+        asked.append(str(path))
+        return stat(path, **more)
+
+    monkeypatch.setattr(os, "stat", counted)
+    assert not listings.update()
+    below = [path for path in asked if str(logs[0].parent) in path]
+    assert below[:2] == [str(logs[0].parent), str(logs[-1])]
+    assert [path for path in map(str, logs[:-1]) if path in below] == below[2:]
+    assert len(below) == 3
+    logs[2].write_bytes(b"changed")
+    assert any(listings.update() for _ in logs[:-1])
+    (file,) = (file for file in listings.files[str(tmp_path)] if file.path == str(logs[2]))
+    assert file.size == len(b"changed")
+
+
 @pytest.mark.parametrize("how", ["recreated", "cut", "deleted"])
 def test_up_to_spark_4_1_a_reader_is_not_told_the_start(how: str, disks: list[Path]) -> None:
     """Before the first trigger of a process, it only learns it with the end."""

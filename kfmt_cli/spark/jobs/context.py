@@ -31,7 +31,7 @@ class Context:
     """One run of a job."""
 
     spark: Any
-    """The Spark session; None before it is started."""
+    """Where tasks run, a `worker.Spark`; None before it is started."""
     request: Request
     to: str
     """The output directory."""
@@ -51,10 +51,12 @@ class Context:
         """A table of the data source for the request; raises UsageError."""
         from kfmt_cli.spark import register
         from kfmt_cli.spark.request import options_of
+        from kfmt_cli.spark.session import sql_session
 
-        register(self.spark)
+        spark = sql_session(self.spark)
+        register(spark)
         request = replace(self.request, table=name, columns=tuple(columns))
-        reader = self.spark.read.format("kfmt").options(**options_of(request))
+        reader = spark.read.format("kfmt").options(**options_of(request))
         frame: DataFrame = reader.load(list(request.paths))
         return frame
 
