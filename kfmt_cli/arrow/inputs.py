@@ -61,8 +61,8 @@ def files_of(
     manifests.keep(stated)
     if is_checked and request.topics:
         _check_topics(request.topics, found, every)
-    if found and all(piece.trouble for piece in found):
-        raise InputError("; ".join(f"{piece.path}: {piece.trouble}" for piece in found))
+    if found and not found.readable:
+        raise InputError("; ".join(f"{path}: {why}" for path, why in found.troubles.items()))
     return found.in_order()
 
 

@@ -56,14 +56,16 @@ class PipelineCall:
         settings = dict(self._setting(option) for option in self.options.conf)
         conf = self.options.master, settings, self.options.patience
         with leased(to, self.job.name) as context.lease:
-            files = context.files = self._inputs(request)
             if self.job.prepare:
                 context.prepared = load(self.job.prepare)(context)
-            with started(*conf) as context.spark, self.screen.progress(files.n_bytes) as progress:
-                context.advance = progress.advance
-                summary = self._job(run_job, context)
+            with started(*conf) as ready:
+                files = context.files = self._inputs(request)
+                context.spark = ready()
+                with self.screen.progress(files.n_bytes) as progress:
+                    context.advance = progress.advance
+                    summary = self._job(run_job, context)
             take_away_unfinished(to)
-        summary.unread += [f"{file.path}: {file.trouble}" for file in files if file.trouble]
+        summary.unread += [f"{path}: {why}" for path, why in files.troubles.items()]
         put_json(f"{to}/_kfmt/summary.json", self._summed_up(summary, files))
         if summary.vanished and summary.vanished >= summary.numbers.get("segments", 0):
             raise InputError(NOT_HERE)
@@ -80,9 +82,9 @@ class PipelineCall:
         from kfmt_cli.sharing.request import share_of
 
         context.is_dry = True
-        context.files = self._inputs(context.request)
         if self.job.prepare:
             context.prepared = load(self.job.prepare)(context)
+        context.files = self._inputs(context.request)
         files = context.inputs()
         share = share_of(context.request, files)
         plan = dry_run(files, pack(cut(files, share), share), context.to).lines()

@@ -49,9 +49,9 @@ def _health(store: str) -> _Health:
     return _Health()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class StoredFile:
-    """A file."""
+    """A file; nothing changes it. If frozen, it would take several times as long to make."""
 
     path: str
     size: int

@@ -188,6 +188,20 @@ class Pieces(Sequence[Piece]):
             made._add(self._file[i], self._start[i], self._end[i], bool(self._exact[i]))
         return made
 
+    @property
+    def readable(self) -> Pieces:
+        """The pieces of files without a trouble."""
+        troubles = self._files._troubles
+        if not troubles:
+            return self
+        return self.taken(i for i, file in enumerate(self._file) if file not in troubles)
+
+    @property
+    def troubles(self) -> dict[str, str]:
+        """Why files could not be read, by path."""
+        found, known = self._files, self._files._troubles
+        return {found.path(file): known[file] for file in self._file if file in known}
+
     def those(self, is_one: Callable[[Piece], bool]) -> Pieces:
         """The pieces for which `is_one` is true."""
         return self.taken(i for i, piece in enumerate(self) if is_one(piece))

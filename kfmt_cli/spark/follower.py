@@ -227,7 +227,7 @@ class Follower:
         except InputError:  # of each file, as below
             found = Pieces()
         self._there = partitions_in(found, self._listings.topic_id, self.request.paths)
-        failed = self._listings.failed | {file.path: file.trouble for file in found if file.trouble}
+        failed = self._listings.failed | found.troubles
         self._failed = {path: why for path, why in failed.items() if self._concerns(path)}
         self._is_stale = False
 

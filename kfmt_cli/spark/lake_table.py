@@ -120,8 +120,8 @@ class LakeTable:
 
     def plan(self, request: Request, files: Pieces) -> None:
         """Plan the run. files: with those that could not be listed."""
-        self.troubled = tuple(file.path for file in files if file.trouble)
-        self.ledger.plan(request, files.those(lambda file: not file.trouble))
+        self.troubled = tuple(files.troubles)
+        self.ledger.plan(request, files.readable)
 
     def _stale(self) -> Iterator[tuple[str, str, Stored]]:
         """The results whose input has changed, is gone or not asked for: bundle, name, result."""

@@ -1,9 +1,9 @@
 """Listings for a stream, which asks for them again and again.
 
-A local directory is read again only if its own time has changed. A broker writes to the last segment
-only, so that its size is asked for each time, and that of one other file in turn. An entry added
-within the resolution of the clock does not change the directory's time, so that its entries are
-believed only if they were read a while after its time was first seen.
+A local directory is read again only if its own time has changed. A broker writes to the last
+segment only, so that its size is asked for each time, and that of one other file in turn. An entry
+added within the resolution of the clock does not change the directory's time, so that its entries
+are believed only if they were read a while after its time was first seen.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as Late
-from contextlib import contextmanager, suppress
+from concurrent.futures import wait
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     from kfmt_cli.spark.worker import Spark
 
+    Start = Callable[[str, dict[str, str], float], AbstractContextManager[Spark]]
+
 T = TypeVar("T")
 
 PATIENCE = 60.0  # seconds
@@ -38,6 +41,8 @@ DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
 }
+# Spark only hands tasks to Python: to optimise its own code costs more CPU than it gains.
+FAST_START = "-XX:TieredStopAtLevel=1"
 QUIET = """status = error
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -90,12 +95,10 @@ def check_java() -> None:
 def session(
     master: str, settings: dict[str, str] | None = None, patience: float = PATIENCE
 ) -> Iterator[SparkSession]:
-    """A session without log output, stopped at the end; raises SessionError, UsageError.
-
-    For the parameters see `started`.
-    """
-    with started(master, settings, patience) as spark:
-        yield sql_session(spark)
+    """A session without log output, stopped at the end; raises SessionError, UsageError. For the
+    parameters see `started`."""
+    with started(master, settings, patience) as ready:
+        yield sql_session(ready())
 
 
 def sql_session(spark: Spark) -> SparkSession:
@@ -109,18 +112,32 @@ def sql_session(spark: Spark) -> SparkSession:
 @contextmanager
 def started(
     master: str, settings: dict[str, str] | None = None, patience: float = PATIENCE
-) -> Iterator[Spark]:
-    """Where tasks run, without log output, stopped at the end; raises SessionError, UsageError.
+) -> Iterator[Callable[[], Spark]]:
+    """Begin to start Spark, without log output, stopped at the end; raises UsageError. A function
+    that waits for it, while which one can do something else; raises SessionError.
 
     master: `sc://…` is a server of Spark Connect. patience: seconds to wait for its start, and for
     a cluster worker's response.
     """
     check_packages()
-    start = _connected if master.startswith(SCHEME) else _in_own_jvm
-    with start(master, settings or {}, patience) as spark:
-        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-            logging.getLogger(name).disabled = True  # it would repeat each error as a line of JSON
-        yield spark
+    start: Start = _connected if master.startswith(SCHEME) else _in_own_jvm
+    with ExitStack() as stack:
+
+        def begin() -> Spark:
+            return stack.enter_context(start(master, settings or {}, patience))
+
+        begun = aside(begin)
+
+        def ready() -> Spark:
+            spark = begun.result()
+            for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+                logging.getLogger(name).disabled = True  # each error would be a line of JSON, too
+            return spark
+
+        try:
+            yield ready
+        finally:
+            wait([begun])
 
 
 @contextmanager
@@ -232,6 +249,8 @@ def _end(gateway: Any) -> None:
 def _variables(master: str, quiet: Path) -> dict[str, str]:
     """The environment variables for Spark's own process."""
     found = {"LOG4J_CONFIGURATION_FILE": os.environ.get("LOG4J_CONFIGURATION_FILE", str(quiet))}
+    for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+        found[name] = f"{FAST_START} {os.environ.get(name, '')}".strip()
     if master.startswith("local"):
         # Workers on this machine run this Python, whatever the environment says.
         found["PYSPARK_PYTHON"] = found["PYSPARK_DRIVER_PYTHON"] = sys.executable

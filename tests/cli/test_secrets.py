@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -128,8 +128,8 @@ def test_no_job_has_it(
     from kfmt_cli.spark import session
 
     @contextmanager
-    def nowhere(*_: object) -> Iterator[None]:
-        yield
+    def nowhere(*_: object) -> Iterator[Callable[[], None]]:
+        yield lambda: None
 
     without_spark(monkeypatch)
     monkeypatch.setattr(session, "started", nowhere)

@@ -45,7 +45,7 @@ def in_this_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
     @contextmanager
     def this(*_: object) -> Iterator[Any]:
-        yield spark
+        yield lambda: spark
 
     monkeypatch.setattr(sessions, "started", this)
 

@@ -54,4 +54,4 @@ def in_this_one(monkeypatch: pytest.MonkeyPatch, session: Any) -> None:
 
     from kfmt_cli.spark import session as sessions
 
-    monkeypatch.setattr(sessions, "started", lambda *_: contextlib.nullcontext(session))
+    monkeypatch.setattr(sessions, "started", lambda *_: contextlib.nullcontext(lambda: session))

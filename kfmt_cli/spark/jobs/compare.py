@@ -59,11 +59,9 @@ _NAMES = {
 def inputs_of(
     request: Request, tell: Callable[[str], None] | None = None, *, is_checked: bool = False
 ) -> Pieces:
-    """The segments and the files of tables of both copies; raises InputError, UsageError. A topic
-    that one has no files of is missing in it."""
+    """The segments and the files of tables of both copies; raises InputError. A topic that one has
+    no files of is missing in it."""
     del is_checked
-    if len(request.paths) != 2:
-        raise UsageError("compare takes two paths, A and B")
     found: list[Piece] = []
     for path in request.paths:
         files = exported_pieces(path)
@@ -98,6 +96,8 @@ def prepare(context: Context) -> Ledger:
     """The directory of the job; raises UsageError if it holds other results, or if there are not
     two copies to compare."""
     paths = context.request.paths
+    if len(paths) != 2:
+        raise UsageError("compare takes two paths, A and B")
     if top_of(paths[0]) == top_of(paths[1]):
         raise UsageError(f"compare takes two paths, A and B: {printable(paths[0])} is given twice")
     return opened(context, Job("compare", keep, {}))

@@ -68,7 +68,7 @@ class Context:
 
     def inputs(self) -> Pieces:
         """The readable files; lists them if needed."""
-        return self.listed().those(lambda file: not file.trouble)
+        return self.listed().readable
 
 
 @dataclass(slots=True)
