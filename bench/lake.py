@@ -177,11 +177,11 @@ def memory(logs: Path, n_folders: tuple[int, int], scratch: Path) -> Iterator[st
         )
         seconds = time.perf_counter() - began
         sizes.append((n_files, int(done.stdout.split()[-1])))
-        words = f"the driver's Python had {sizes[-1][1] / 1024:.0f} MB"
+        words = f"the driver's Python used {sizes[-1][1] / 1024:.0f} MB"
         yield row(f"`kfmt pipeline verify` of {n_files:,} segments", seconds, words, None)
     (few, before), (many, after) = sizes
     each = (after - before) * 1024 / (many - few)
-    yield f"| what each segment more takes of that | – | {each:.0f} bytes at the peak | – |"
+    yield f"| additional memory per segment | – | {each:.0f} bytes at the peak | – |"
 
 
 def main() -> None:

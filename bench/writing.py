@@ -66,7 +66,7 @@ def jobs(log: str, n_records: int, large: str) -> list[WritingJob]:
     size, middle = f"{n_bytes >> 20} MiB", str(n_bytes // 150)  # a record takes about 75 bytes
     return [
         WritingJob(f"find --offset, {size}", ["find", large, "--offset", middle], seconds=0.2),
-        WritingJob(f"cat --key, {size}, not there", ["cat", large, "--key", "no such key"]),
+        WritingJob(f"cat --key, {size}, no match", ["cat", large, "--key", "no such key"]),
         WritingJob(
             "index-check",
             ["index-check", log],

@@ -518,7 +518,7 @@ export interface File {
    */
   entries?: number | null;
   /**
-   * Messages of magic 0 and 1, those in wrappers included. Of `convert-v0-to-v2`.
+   * Magic 0 and 1 messages, including those in wrappers. Of `convert-v0-to-v2`.
    */
   messages?: number | null;
   /**
@@ -534,11 +534,11 @@ export interface File {
    */
   left_out?: number | null;
   /**
-   * Places where damage was left out. Of `salvage`.
+   * Damaged places that were dropped. Of `salvage`.
    */
   holes?: number | null;
   /**
-   * Batches written again, without their damaged records. Of `salvage`.
+   * Batches re-encoded without their damaged records. Of `salvage`.
    */
   reencoded?: number | null;
   /**
@@ -752,7 +752,7 @@ export interface BrokerStart {
    */
   unreachable_offsets: [number, number][];
   /**
-   * What becomes of it: stray, offline or unserved; null otherwise.
+   * If it is not served: stray, offline or unserved; null otherwise.
    */
   becomes: string | null;
   /**
@@ -1136,7 +1136,7 @@ export interface Roll {
    */
   at_bytes: number;
   /**
-   * Timestamp of the record with which it rolls.
+   * Earliest record timestamp that makes it roll.
    */
   at_time: number | null;
 }
@@ -1450,7 +1450,7 @@ export interface Hole {
    */
   size: number;
   /**
-   * Damaged batches in them.
+   * Number of damaged batches in them.
    */
   batches: number;
   /**
@@ -1608,7 +1608,7 @@ export interface Lookup {
     max_timestamp: number | null;
   } | null;
   /**
-   * Why it answers with an error.
+   * Why the lookup fails.
    */
   error: string | null;
   /**
@@ -1714,7 +1714,7 @@ export interface Step {
    */
   timer: string;
   /**
-   * The wheel, counted from the finest.
+   * Level of the wheel; 0 is the finest.
    */
   level: number | null;
   /**
@@ -1938,7 +1938,7 @@ export interface Replayed {
    */
   target_partition: number | null;
   /**
-   * Records sent by this run, or with --dry-run to be sent.
+   * Records sent by this run; with --dry-run, records to be sent.
    */
   records: number;
   /**
@@ -1970,7 +1970,7 @@ export interface Replayed {
    */
   already_there: number;
   /**
-   * Records of transactions that were aborted or have no end; not sent.
+   * Records of aborted or unfinished transactions; not sent.
    */
   not_committed: number;
   /**
@@ -2013,7 +2013,7 @@ export interface ReplayedGroup {
    */
   target_topic: string;
   /**
-   * The same place in the cluster; null if unknown.
+   * Offset in the cluster; null if unknown.
    */
   target_offset: number | null;
   /**
@@ -2099,7 +2099,7 @@ export interface Transaction {
    */
   outcome: "committed" | "aborted" | "open";
   /**
-   * Whether an open transaction hangs, that is, will never be ended; null if unknown.
+   * Whether an open transaction is hanging (will never end); null if unknown.
    */
   hanging: boolean | null;
   /**
@@ -2156,7 +2156,7 @@ export interface Transaction {
   holds_last_stable_offset: boolean;
 }
 /**
- * A range of offsets in which replicas A (`file`) and B have the same relation.
+ * A range of offsets with the same relation between replicas A (`file`) and B.
  */
 export interface Range {
   type: "range";
@@ -2229,7 +2229,7 @@ export interface RequestHeader {
    */
   header_version: number | null;
   /**
-   * Which request it is.
+   * API key of the request.
    */
   request_api_key: number | null;
   /**
@@ -2278,7 +2278,7 @@ export interface ResponseHeader {
    */
   header_version: number | null;
   /**
-   * The number of the request.
+   * Correlation id of the request.
    */
   correlation_id: number | null;
   /**
@@ -2339,7 +2339,7 @@ export interface Directory {
   why_not: string | null;
 }
 /**
- * A partition that was merged out of several replicas.
+ * A partition merged from several replicas.
  */
 export interface Merge {
   type: "merge";
@@ -2360,7 +2360,7 @@ export interface Merge {
    */
   offsets: [number, number][];
   /**
-   * What each replica gave: broker_id, file, offsets and bytes.
+   * The part taken from each replica: broker_id, file, offsets and bytes.
    */
   from: {
     broker_id: number | null;
@@ -2369,7 +2369,7 @@ export interface Merge {
     bytes: number;
   }[];
   /**
-   * Ranges of damaged offsets that no replica has undamaged.
+   * Ranges of offsets without an undamaged batch in any replica.
    */
   missing: [number, number][];
 }
@@ -2443,12 +2443,12 @@ export interface Replica {
    */
   may_lead: string;
   /**
-   * Why it may not lead.
+   * Why it cannot be elected.
    */
   why_not: string | null;
 }
 /**
- * A partition: what the metadata says, and how its replicas relate.
+ * A partition: its state in the metadata, and a comparison of its replicas.
  */
 export interface Replicas {
   type: "replicas";
@@ -2498,7 +2498,7 @@ export interface Replicas {
    */
   unclean_leader_election_enable: boolean | null;
   /**
-   * The directory whose metadata log decides.
+   * The directory of the metadata log that was used.
    */
   metadata_from: string | null;
   /**
@@ -2518,12 +2518,12 @@ export interface Replicas {
     end: number;
   }[];
   /**
-   * Sentences: signs that a disk has lost something.
+   * Signs of lost data on a disk, as sentences.
    */
   evidence: string[];
 }
 /**
- * What becomes of a partition if brokers are started in an order.
+ * Predicted outcome for a partition if brokers are started in an order.
  */
 export interface StartOrder {
   type: "start_order";
@@ -2549,7 +2549,7 @@ export interface StartOrder {
    */
   leader: number | null;
   /**
-   * isr, elr, last_known_leader or unclean; null if the leader is not known.
+   * isr, elr, last_known_leader or unclean; null if the leader is unknown.
    */
   elected_from: string | null;
   /**
@@ -2569,11 +2569,11 @@ export interface StartOrder {
    */
   returning_offsets: [number, number][];
   /**
-   * Whether the end follows from the disks; false if it depends on timing.
+   * Whether the disks determine the outcome; false if it depends on timing.
    */
   certain: boolean;
   /**
-   * The ends that are possible: leader, log_end_offset.
+   * Possible outcomes: leader, log_end_offset.
    */
   alternatives: {
     leader: number | null;
@@ -3717,7 +3717,7 @@ export interface MetaProperties {
    */
   directory_id: string | null;
   /**
-   * Properties kfmt does not know, with their values.
+   * Unknown properties, with their values.
    */
   other?: {
     [k: string]: unknown;
@@ -3738,7 +3738,7 @@ export interface CleanShutdown {
    */
   broker_epoch: number | null;
   /**
-   * Properties kfmt does not know, with their values.
+   * Unknown properties, with their values.
    */
   other?: {
     [k: string]: unknown;
@@ -3801,7 +3801,7 @@ export interface PartitionMetadata {
    */
   topic_id: string | null;
   /**
-   * Properties kfmt does not know, with their values.
+   * Unknown properties, with their values.
    */
   other?: {
     [k: string]: unknown;
@@ -3850,7 +3850,7 @@ export interface QuorumState {
       }[]
     | null;
   /**
-   * Properties kfmt does not know, with their values.
+   * Unknown properties, with their values.
    */
   other?: {
     [k: string]: unknown;
@@ -4025,7 +4025,7 @@ export interface ProducerState {
   current_txn_first_offset: number | null;
 }
 /**
- * A simplified message that some articles use to explain magic 0. No broker writes it: the checksum is eight bytes wide and covers the value only, and neither offset nor size are there before it.
+ * A simplified message that some articles use to explain magic 0. No broker writes it: the checksum is eight bytes wide and covers the value only, and no offset or size precedes it.
  */
 export interface NotesMessage {
   type: "notes_message";

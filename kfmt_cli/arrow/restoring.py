@@ -68,9 +68,9 @@ class RestoredCounts:
         """What could not be written, as text."""
         if self.missing_records:
             words = count(self.missing_records, "record")
-            yield f"{words} in the table of batches, not in that of records"
+            yield f"{words} missing from the table of records, but counted in the table of batches"
         if self.damaged:
-            yield f"{count(self.damaged, 'damaged batch', 'damaged batches')} left out"
+            yield f"{count(self.damaged, 'damaged batch', 'damaged batches')} dropped"
         if self.repeated_records:
             words = count(self.repeated_records, "record")
             yield f"{words} in more than one file, written once"

@@ -36,7 +36,7 @@ from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType
 
 RANGE = RowType(
     "range",
-    "A range of offsets in which replicas A (`file`) and B have the same relation.",
+    "A range of offsets with the same relation between replicas A (`file`) and B.",
     (
         Column("other", ColumnKind.TEXT, "B's directory or file.", hidden=True),
         Column(

@@ -79,7 +79,7 @@ from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
     "--topic",
     metavar="TOPIC",
     callback=topic_name,
-    help="Write the lines, all of one topic, as those of another: TOPIC-PARTITION in DST.",
+    help="Write the lines, all of one topic, under another topic's name: TOPIC-PARTITION in DST.",
 )
 @layout
 @force

@@ -81,7 +81,7 @@ def check(
     transactions, leader epochs, checkpoints, names and leftover files. For each partition, predicts
     what a broker does with it after a crash and after a clean shutdown: whether it starts, the log
     end offset, which files it truncates or deletes, and which offsets are lost or unreachable.
-    Predictions are for one version of Kafka, and the last line says for which.
+    Predictions are for one version of Kafka, which the last line names.
 
     \b
     Examples:

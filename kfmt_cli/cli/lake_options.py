@@ -27,7 +27,7 @@ def lake(function: F) -> F:
             type=click.Choice(["none", "topic", "topic,date"]),
             default="none",
             show_default=True,
-            help="Partition the output into by_topic=… directories, with by_date=… (UTC) below "
+            help="Partition the output into by_topic=… directories, with by_date=… (UTC) under "
             "them.",
         ),
         click.option(

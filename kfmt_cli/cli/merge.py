@@ -25,7 +25,7 @@ from kfmt_cli.cli.options import (
     "--branch",
     type=int,
     metavar="BROKER",
-    help="Where replicas have diverged, take the branch that this broker's replica is on.",
+    help="If replicas have diverged, take the branch of this broker's replica.",
 )
 @click.option("--topics", default="", help="Only these topics, comma-separated.")
 @index_interval("The topics' index.interval.bytes.")
@@ -38,15 +38,15 @@ def merge(
     index_interval_bytes: int,
     common: Common,
 ) -> int:
-    """Write the best log of each partition that the given replicas have together: every offset from
-    a replica in which its batch is undamaged. Name the log directories of all brokers, or copies.
+    """Merge the replicas of each partition into its best log: every offset comes from a replica
+    whose batch is undamaged. Name the log directories of all brokers, or copies.
 
-    The longest undamaged replica is copied byte for byte; what is damaged or missing in it comes
-    from the others, checked by checksum, offset and leader epoch. Replicas that have diverged are
-    never mixed: such a partition is written only with --branch. DST has a directory for each
-    partition, with indexes, producer snapshots, leader epochs and the topic id, ready to take the
-    place of the directory of the broker that is started first; see kfmt replicas. Inputs are never
-    modified. The exit code is 1 if an offset is in no replica or a partition was not written.
+    The longest undamaged replica is copied byte for byte; damaged or missing batches come from the
+    others, checked by checksum, offset and leader epoch. Replicas that have diverged are never
+    mixed: such a partition is written only with --branch. DST has a directory for each partition,
+    with indexes, producer snapshots, leader epochs and the topic id, ready to replace the
+    directory on the broker that is started first; see kfmt replicas. Inputs are never modified.
+    The exit code is 1 if an offset is missing from all replicas or a partition was not written.
 
     \b
     Examples:

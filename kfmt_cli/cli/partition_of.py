@@ -55,7 +55,7 @@ def partition_of(
     partitioner: str,
     common: Common,
 ) -> int:
-    """Show the partition to which producers send a key, or that stores a group or transactional id.
+    """Show the partition of a key, as producers choose it, or of a group or transactional id.
 
     The leader of a group's or transactional id's partition is its coordinator. The partition is
     the absolute value of the id's Java hash code, modulo the number of partitions.
@@ -73,7 +73,7 @@ def partition_of(
     if not groups and not ids and not keys:
         raise UsageError("give --group, --transactional-id or --key")
     if keys and partitions is None:
-        raise UsageError("--key: give --partitions, the number of partitions of its topic")
+        raise UsageError("--key needs --partitions, the topic's number of partitions")
     for name in (*groups, *ids):
         if not name.isascii() and any("\ud800" <= character <= "\udfff" for character in name):
             raise UsageError(f"{name!r} is not UTF-8")

@@ -37,7 +37,7 @@ from kfmt_cli.cli.options import (
 @click.option(
     "--producer-id-expiration-ms",
     type=click.IntRange(min=0),
-    help="The broker's producer.id.expiration.ms: producers idle for longer are left out of "
+    help="The broker's producer.id.expiration.ms: producers idle for longer are omitted from "
     f"snapshots. [default: {PRODUCER_ID_EXPIRATION_MS} for DST; no expiration with --in-place]",
 )
 @click.option(
@@ -48,8 +48,8 @@ from kfmt_cli.cli.options import (
 @click.option(
     "--as-started",
     is_flag=True,
-    help="With DST: write what a start after a crash leaves, which truncates a damaged log and "
-    "deletes the segments after it. [default: the indexes of all segments as they are]",
+    help="With DST: write the files that a start after a crash leaves; it truncates a damaged log "
+    "and deletes the segments after it. [default: the indexes of all segments as they are]",
 )
 @click.option(
     "--force",
@@ -90,7 +90,7 @@ def rebuild_index(
     if in_place and any(as_given(path) != path for path in paths):
         raise UsageError("--in-place: files at a URL or in an archive cannot be changed")
     if in_place and as_started:
-        raise UsageError("--as-started writes to DST: the logs would have to change, too")
+        raise UsageError("--as-started needs DST: with --in-place, the logs would have to change")
     run = common.run(REBUILT, writes=True)
     if producer_id_expiration_ms is None and not in_place:
         producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS

@@ -46,7 +46,7 @@ from kfmt_cli.log.select import Selection
     "--state",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Keep in FILE what was acknowledged; with the same FILE, another run continues there.",
+    help="Record progress in FILE; another run with the same FILE continues from there.",
 )
 @click.option(
     "--rate", type=click.IntRange(min=1), metavar="N", help="At most N records per second."
@@ -76,9 +76,9 @@ def replay(
     """Send the records of partitions on disks to a live cluster.
 
     Keys, values, headers and timestamps are kept, and the order within each partition. Only
-    committed records are sent: none of transactions that were aborted or have no end. Control
-    records, batches that fail their checksum and Kafka's own topics are skipped. Topics that the
-    cluster lacks are created as the newest metadata log in the log directories describes them.
+    committed records are sent: those of aborted and unfinished transactions are skipped, as are
+    control records, batches that fail their checksum and Kafka's internal topics. Topics that
+    are missing from the cluster are created as described in the newest metadata log given.
 
     The producer is idempotent. After an interruption, a run with the same --state reads from the
     cluster what has arrived since the last acknowledgement, and sends the rest: each record once,

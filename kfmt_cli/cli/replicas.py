@@ -18,26 +18,27 @@ from kfmt_cli.cli.options import (
 )
 
 
-@command(short_help="Which broker of a dead cluster to start first, and what it costs.")
+@command(short_help="Show which broker of a dead cluster to start first, and the cost.")
 @paths
 @click.option(
     "--order",
     "orders",
     multiple=True,
     metavar="IDS",
-    help="An order of starts: 1,2,3 in turn, each until its partitions lead; 1+2,3 the first two "
-    "together; 2!,1 with an unclean election after 2. May be repeated. By default, each broker "
-    "first, and all together.",
+    help="Order of starts: 1,2,3 in turn, each once the previous one leads; 1+2,3 the first two "
+    "together; 2!,1 with an unclean election after 2. May be repeated. [default: each broker "
+    "first, and all together]",
 )
 @common(lists_all, wide, output_format, color, jobs, max_decompressed)
 def replicas(paths: tuple[str, ...], orders: tuple[str, ...], common: Common) -> int:
-    """Compare the replicas on the disks of a cluster's brokers, and predict what each order of
-    starting the brokers does. Name the log directories of all brokers and controllers, or copies.
+    """Compare the replicas on the disks of a cluster's brokers, and predict the outcome of each
+    order of starting the brokers. Name the log directories of all brokers and controllers, or
+    copies.
 
     For each partition, shows where each replica ends now and after its own start, where replicas
-    part, who may lead by the newest metadata, and which offsets an order loses. A controller elects
-    by the ISR and by who is there, never by the length of a log: an empty or damaged replica that
-    may lead truncates the others.
+    diverge, which replicas can be elected according to the newest metadata, and which offsets an
+    order loses. A controller elects from the ISR and the running brokers, never by the length of a
+    log: if an empty or damaged replica becomes the leader, the others are truncated to it.
 
     \b
     Examples:

@@ -33,16 +33,16 @@ from kfmt_cli.cli.options import (
 @click.option(
     "--deleted",
     is_flag=True,
-    help="Also take what a broker marked as deleted and has not removed yet: directories marked "
-    "-delete and logs that end with .deleted.",
+    help="Also copy deleted data that a broker has not removed yet: directories marked -delete and "
+    "logs that end with .deleted.",
 )
 @click.option(
     "--as",
     "topic",
     metavar="TOPIC",
     callback=topic_name,
-    help="Write the partitions of SRC, all of one topic, as those of another: TOPIC-PARTITION in "
-    "DST, without partition.metadata and log start offsets.",
+    help="Write SRC, partitions of one topic, under another topic's name: TOPIC-PARTITION in DST, "
+    "without partition.metadata and log start offsets.",
 )
 @index_interval("The topic's index.interval.bytes.")
 @common(lists_all, output_format, color, jobs, max_decompressed)
@@ -61,7 +61,7 @@ def salvage(
     exist. A batch is kept if its checksum matches and all of its records can be read. Batches are
     placed by their offsets, whichever log they come from: a renamed log, one that overlaps another,
     or a completed .swap file. Batches whose offsets conflict with the rest go into the partition's
-    contradicting directory. Everything left out is listed with its bytes and missing offsets.
+    contradicting directory. Everything dropped is listed with its bytes and missing offsets.
     Indexes and producer snapshots are rebuilt. meta.properties, partition.metadata, leader epochs
     and log start offsets are copied if undamaged; other checkpoints are not. The exit code is 1 if
     anything was damaged.

@@ -41,7 +41,7 @@ def is_query(text: str) -> bool:
     return len(text.split()) > 1 and not _URL.match(text) and not os.path.lexists(local(text))
 
 
-@command(short_help="Ask in SQL, with DuckDB.")
+@command(short_help="Query disks in SQL, with DuckDB.")
 @click.argument("words", nargs=-1, required=True, metavar="[QUERY] PATH...", type=QueryOrPath())
 @private_key
 @common(output_format, wide, color, max_decompressed)

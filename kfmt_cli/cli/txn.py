@@ -28,10 +28,10 @@ def txn(
 ) -> int:
     """Show the transactions in partitions: producer, offsets, records, duration, outcome.
 
-    Open transactions come first. The one that holds back the last stable offset is the one
-    read_committed consumers are waiting for. If the log directory also has the partition of
-    __transaction_state, transactional ids are shown, and open transactions that hang, because no
-    one will ever end them, are marked.
+    Open transactions come first. read_committed consumers are waiting for the one that
+    holds back the last stable offset. If the log directory also has the partition of
+    __transaction_state, transactional ids are shown, and hanging transactions, which will never
+    end by themselves, are marked.
 
     \b
     Examples:

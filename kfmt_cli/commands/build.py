@@ -117,7 +117,7 @@ class Build:
 
         run, options = self.run, self.options
         if options != Options(compression=options.compression, now=options.now):
-            raise UsageError("of the options for batches, only --compression applies to Parquet")
+            raise UsageError("--compression is the only batch option that applies to Parquet")
         partitions = exported_partitions((file, *spans_in(file.path)) for file in tables)
         if self.topic is not None and len({each.topic for each in partitions}) > 1:
             raise UsageError("--topic: the tables have records of several topics")

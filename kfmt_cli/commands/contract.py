@@ -148,11 +148,11 @@ _COUNTED = {
     "batches_after": "Batches of the new log.",
     "records": "Records.",
     "snapshot_records": "Records of a KRaft snapshot.",
-    "messages": "Messages of magic 0 and 1, those in wrappers included.",
+    "messages": "Magic 0 and 1 messages, including those in wrappers.",
     "left_out": "Messages that could not be converted.",
     "entries": "Index entries.",
-    "holes": "Places where damage was left out.",
-    "reencoded": "Batches written again, without their damaged records.",
+    "holes": "Damaged places that were dropped.",
+    "reencoded": "Batches re-encoded without their damaged records.",
 }
 _SUMMARY = RowType(
     "summary",

@@ -117,7 +117,7 @@ class Convert:
         if refused:
             sink.note(
                 f"kfmt: {safe(destination)} not written because of damage; use --skip-damaged to "
-                "leave damaged batches out\n"
+                "drop damaged batches\n"
             )
             return
         total = summary.totals

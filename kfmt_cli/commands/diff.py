@@ -100,7 +100,7 @@ class Diff:
         row["cut_to"] = None
         words = f"diverged at offset {parted.first}: latest leader epoch A {epoch_a}, B {epoch_b}"
         if different := _different(a.files, b.files):
-            words = f"{different}: their records differ from offset {parted.first} on"
+            words = f"{different}: their records differ from offset {parted.first} onward"
             self.run.sink.document(DIFF, {**row, "cut_to": None}, [f"{words}\n"])
             return
         lines = [f"{words}\n"]
@@ -139,7 +139,7 @@ def _paired(
         other = by_name.setdefault(name(their), their)
         if other is not their:
             both = f"{other.name} and {their.name}"
-            raise UsageError(f"{both} have the same name: name the two partitions to compare")
+            raise UsageError(f"{both} have the same name; give the two partitions to compare")
     return [(our, by_name[name(our)]) for our in ours if name(our) in by_name]
 
 

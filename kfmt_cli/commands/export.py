@@ -101,7 +101,7 @@ class Export:
         if is_local(self.to) and folder.exists() and not folder.is_dir():
             raise UsageError(f"{self.to}: exists and is not a directory")
         if "job.json" in names_in(f"{self.to}/{FOLDER}"):
-            raise UsageError(f"{self.to}: holds a table of kfmt pipeline export, which adds to it")
+            raise UsageError(f"{self.to}: is a table of kfmt pipeline export; use another DIR")
         if is_local(self.to) and (folder / UNFINISHED).exists():
             take_away(folder)
         elif not self.force and names_in(self.to):

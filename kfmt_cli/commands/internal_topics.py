@@ -49,7 +49,7 @@ def partitions_of(
             words = "contains no internal topic partitions"
             topic = known_topic(partition_of(f"{Path(target.path).resolve()}/x")[0])
             if topic is not None:
-                words = f"kfmt does not replay this topic; it holds {topic.doc}"
+                words = f"kfmt does not replay this topic ({topic.doc})"
             complain(f"{printable(target.path)}: {words}")
         for real, partition in here.items():
             found.setdefault(real, partition)

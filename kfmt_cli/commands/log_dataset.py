@@ -97,6 +97,6 @@ class LogDataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no ty
         return LogScanner(self._wanted, self.schema, names, filter)
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise NotImplementedError("a dataset of logs has no files; use to_table, or a query")
+        raise NotImplementedError("a dataset of logs has no fragments; use to_table, or a query")
 
     get_fragments = filter = join = join_asof = replace_schema = sort_by = take = _refuse

@@ -53,7 +53,7 @@ REQUEST = RowType(
     "The header of a request.",
     (
         *_PLACE,
-        number("request_api_key", "Which request it is.", null=True),
+        number("request_api_key", "API key of the request.", null=True),
         Column("api_name", ColumnKind.TEXT, "Its name; null if unknown.", given="named"),
         number("request_api_version", "Version of the request.", null=True),
         number("correlation_id", "Number assigned by the client.", null=True),
@@ -64,7 +64,7 @@ REQUEST = RowType(
 RESPONSE = RowType(
     "response_header",
     "The header of a response.",
-    (*_PLACE, number("correlation_id", "The number of the request.", null=True), *_REST),
+    (*_PLACE, number("correlation_id", "Correlation id of the request.", null=True), *_REST),
 )
 
 

@@ -40,7 +40,7 @@ def check(
     from kfmt_cli.commands.check.command import CheckPaths, of_codes
 
     if kafka_version not in (None, *(version.name for version in VERSIONS)):
-        raise UsageError(f"no version of Kafka named {kafka_version!r}")
+        raise UsageError(f"Kafka version {kafka_version!r} is not supported")
     kafka = None if kafka_version is None else by_option(kafka_version)
 
     takes = of_codes(only, ignore)

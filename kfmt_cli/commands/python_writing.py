@@ -98,7 +98,7 @@ def build(
 
     shape, name = options_of(**options), os.fsdecode(source)
     if name == PIPE:
-        raise UsageError("-: a program has no standard input to read; give a file")
+        raise UsageError("-: the Python API cannot read standard input; give a file")
     rolling = Rolling(by_file=True)
     return answer_of(
         lambda run: Build(run, shape, rolling, topic).build(name, os.fsdecode(destination), force),

@@ -103,7 +103,7 @@ class Salvage:
         if not logs:
             unread = " that could be read" if run.summary.unread else ""
             if self._n_deleted:
-                unread += "; --deleted takes logs that end with .deleted"
+                unread += "; use --deleted to include .deleted logs"
             raise InputError(f"{printable(source)}: no log segments{unread}")
         sizes = sum(map(size_of, logs))
         need_room(destination, sizes + SPARE)
@@ -151,7 +151,7 @@ class Salvage:
             elif mark and folder.path != source:
                 words = "marked by a broker as moved; name it as SRC to salvage it"
                 if mark == "delete":
-                    words = "marked by a broker as deleted; --deleted brings it back"
+                    words = "marked by a broker as deleted; use --deleted to bring it back"
                 self.run.sink.note(f"not copied: {safe(folder.name)}: {words}\n")
                 continue
             found += self._in_folder(folder, below)
@@ -465,7 +465,7 @@ class Salvage:
                 "log whose name is not a segment name",
                 "logs whose names are not segment names",
             )
-            hint = "; --deleted takes those that end with .deleted" if self._n_deleted else ""
+            hint = "; use --deleted to include .deleted logs" if self._n_deleted else ""
             self.run.sink.note(f"not copied: {count(self._n_others, one, more)}{hint}\n")
         if self._is_lost:
             self.run.sink.note(

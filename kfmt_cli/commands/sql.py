@@ -136,7 +136,7 @@ class SqlSession:
             words = f"{errors} in {count(len(damaged), 'file')}, {printable(next(iter(damaged)))}"
             more = ", …" if len(damaged) > 1 else ""
             self.run.sink.note(
-                f"kfmt: {words}{more}: rows are what is readable; the table findings says more\n"
+                f"kfmt: {words}{more}: only readable rows are returned; see the table findings\n"
             )
 
     def close(self) -> None:

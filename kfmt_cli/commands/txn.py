@@ -142,7 +142,7 @@ class ShowTransactions:
             line += f"; held back by producer {following.holder.producer_id}"
         if following.open:
             newest = time_text(following.newest)
-            line += f"; open times count to the partition's newest record, {newest}"
+            line += f"; open times are measured up to the partition's newest record, {newest}"
         self.run.sink.document(TRANSACTIONS, row, [f"{line}\n"])
 
     def _coordinators(self, log_directory: Path) -> Known:

@@ -32,7 +32,7 @@ def listed(ask: Callable[[], T], url: str) -> T:
         either: list[Future[Any]] = [answer, again]
         wait(either, LONGEST, FIRST_COMPLETED)
         if again.done() and not again.exception() and (name := again.result()):
-            raise InputError(f"{url}: the store's listing has no end: it names {name} repeatedly")
+            raise InputError(f"{url}: the store's listing never ends: it repeats {name}")
         wait([answer], LONGEST)
     if not answer.done():
         raise InputError(f"{url}: the store's listing has not ended after {LONGEST:.0f} seconds")

@@ -152,7 +152,7 @@ def _of_zip(file: Any, archive: str, found: _Contents) -> Iterator[Member]:
     with zipfile.ZipFile(file) as packed:
         for info in packed.infolist():
             if not info.filename:
-                found.troubles.append(f"{archive}: a member without a name, left out")
+                found.troubles.append(f"{archive}: a member without a name, skipped")
                 continue
             name = _named(info.filename, archive, found)
             if info.is_dir() or not name:
@@ -173,7 +173,7 @@ def _of_tar(source: Any, archive: str, found: _Contents) -> Iterator[Member]:
             name = _named(member.name, archive, found)
             if name and member.isreg():
                 if member.sparse and member.size > _MOST_SPARSE:
-                    words = f"sparse file of {member.size} bytes, left out"
+                    words = f"sparse file of {member.size} bytes, skipped"
                     found.troubles.append(f"{archive}: {printable(name)}: {words}")
                     continue
                 yield name, member.mtime, cast(IO[bytes], tar.extractfile(member))
@@ -187,7 +187,7 @@ def _named(name: str, archive: str, found: _Contents) -> str:
     """The path of a member inside the archive; empty for one outside, which is named."""
     below = _below(name)
     if not below and PurePosixPath(name).name:
-        words = f"{archive}: {printable(name)}: points outside the archive, left out"
+        words = f"{archive}: {printable(name)}: points outside the archive, skipped"
         found.troubles.append(words)
     return below
 

@@ -145,7 +145,7 @@ def listed_form(path: str) -> str:
     if made is None or not rest:
         return made or path
     if is_elsewhere(path):
-        words = "has directories of brokers next to tiered storage; name them one by one"
+        words = "has broker directories next to tiered storage; name them one by one"
         raise UsageError(f"{printable(path)}: {words}")
     return path  # a listing takes segments of tiered storage as they are
 

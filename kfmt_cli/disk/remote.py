@@ -92,7 +92,7 @@ def _place(top: str, listed: Iterable[StoredFile]) -> Iterable[str]:
             yield f"{file.path}: not a valid file name"
             continue
         if not 0 <= file.size <= MOST_BYTES:
-            yield f"{file.path}: the store lists it with {file.size} bytes, which no object has"
+            yield f"{file.path}: the store lists an impossible size, {file.size} bytes"
             continue
         try:
             if folder not in made:

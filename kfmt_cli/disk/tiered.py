@@ -84,7 +84,7 @@ class StoredLog:
             if len(data) != plain:
                 raise InputError(f"has {len(data)} bytes instead of {plain}")
         except (zstandard.ZstdError, ValueError) as error:
-            raise InputError(self._words(number, f"does not decompress: {error}")) from error
+            raise InputError(self._words(number, f"cannot be decompressed: {error}")) from error
         except InputError as error:
             raise InputError(self._words(number, str(error))) from error
         return data

@@ -106,7 +106,7 @@ def is_folder(path: str) -> bool:
 
 def no_log(path: str) -> str:
     """The message for a directory without the files looked for."""
-    return f"{printable(path)}: no log segments in or below this directory"
+    return f"{printable(path)}: no log segments in or under this directory"
 
 
 def distinct(files: Iterable[Input], seen: set[str]) -> Iterator[Input]:

@@ -127,16 +127,16 @@ OWNER_CONTRADICTED = code(
     _error,
     "meta.properties names another broker than the metadata log.",
     "Disks of two brokers may be mixed up: compare node.id and directory.id of each broker's "
-    "meta.properties, and start each broker on its own disks. The partitions that this broker "
-    "would rename to -stray are a consequence.",
+    "meta.properties, and start each broker on its own disks. If the broker would rename "
+    "partitions to -stray, this is the cause.",
 )
 REPLICA_MISSING = code(
     "replica-missing",
     _error,
-    "The metadata log gives this log directory a replica that has no directory here.",
-    "Restore the directory before the broker starts. The broker creates an empty log in its place; "
-    "if that becomes the leader, the other replicas are truncated to its end and lose their "
-    "records.",
+    "The metadata log assigns a replica to this log directory, but its directory is missing.",
+    "Restore the directory before the broker starts. Otherwise, the broker creates an empty log in "
+    "its place; if that becomes the leader, the other replicas are truncated to its end and lose "
+    "their records.",
 )
 REPLICA_MOVING = code(
     "replica-moving",

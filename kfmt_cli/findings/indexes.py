@@ -89,7 +89,7 @@ INDEX_WITHOUT_LOG = code(
     "index-without-log",
     _warning,
     "An index file has no log.",
-    "If the log was lost, so are its records: an index holds none.",
+    "If the log was lost, so are its records; an index contains none.",
     after_crash="The broker deletes the index; every record is delivered.",
     after_clean_shutdown="The broker deletes the index; every record is delivered.",
 )
@@ -116,7 +116,8 @@ INDEX_SPARSE = code(
     "index-sparse",
     _note,
     "Parts of the log longer than the index interval have no entry.",
-    "Lookups scan further. Followers write one entry per fetch, and a restart resets the interval.",
+    "Lookups scan more of the log. Followers write one entry per fetch, and a restart resets the "
+    "interval.",
     after_crash=REBUILT,
     after_clean_shutdown=TAKEN + NO_SKIP,
 )

@@ -61,7 +61,7 @@ OFFSET_OUT_OF_SEGMENT = code(
         "records are silently skipped."
     ),
     after_clean_shutdown=(
-        "The broker leaves the log unchanged. Where offsets are below the base offset, some "
+        "The broker leaves the log unchanged. If offsets are below the base offset, some "
         "records are silently skipped. If the last segment was renamed, the log end offset is "
         "set too low and new records reuse existing offsets."
     ),

@@ -79,8 +79,8 @@ MESSAGES = (MESSAGE_V0, MESSAGE_V1)
 NOTES_V0 = Layout(
     "NotesV0",
     "A simplified message that some articles use to explain magic 0. No broker writes it: the "
-    "checksum is eight bytes wide and covers the value only, and neither offset nor size are there "
-    "before it.",
+    "checksum is eight bytes wide and covers the value only, and no offset or size "
+    "precedes it.",
     "none: a teaching aid",
     (
         Field("crc", Int64, "CRC-32 of the value."),

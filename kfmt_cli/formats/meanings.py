@@ -395,7 +395,7 @@ FIELDS = {
     "txn_index_empty": "Whether the segment has no aborted transactions.",
     "user_data": "Opaque data of the assignor.",
     "user_endpoint": "Endpoint for interactive queries to the member.",
-    "validated_topology_epoch": "Epoch of the last valid topology.",
+    "validated_topology_epoch": "Epoch of the last validated topology.",
     "value": "Value.",
     "version": "Version of the record.",
     "voted_directory_id": "Log directory of the voter it voted for.",

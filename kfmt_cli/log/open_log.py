@@ -48,7 +48,7 @@ def open_log(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
     if not file.kind.holds_batches and file.kind is not UNKNOWN:
         raise InputError(f"{file.name}: this is {file.kind.words}, not a log segment")
     if file.kind is UNKNOWN and Path(file.path).name in OTHER_FILES:
-        raise InputError(f"{file.name}: a Kafka file, but one that holds no batches")
+        raise InputError(f"{file.name}: a Kafka file without batches")
     source = open_source(file.path, file.name)
     try:
         start = source.block(0, START, 1)

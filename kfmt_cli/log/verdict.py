@@ -98,8 +98,8 @@ class Verdicts:
 
     def overlapping(self, at: int, start: int) -> Verdict:
         message = (
-            f"no batch at byte {at}, where one ends; the next one begins at byte {start}, inside "
-            "that one, which lacks as many zeros at its end; both are read"
+            f"no batch at byte {at}, where one ends: the next one starts at byte {start}, because "
+            "the same number of zero bytes is missing from the end of the first; both are read"
         )
         place = Candidate(start, b"")
         return Verdict(self._finding(codes.GARBAGE, place, message, None, 0, False), start)

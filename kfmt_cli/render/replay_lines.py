@@ -24,7 +24,7 @@ def replayed_line(name: str, row: Fields, theme: Theme) -> str:
         (row.not_committed, f"{grouped(row.not_committed)} not committed, not sent"),
         (
             row.timestamps_changed,
-            f"{grouped(row.timestamps_changed)} with timestamp 1, not 0",
+            f"{grouped(row.timestamps_changed)} sent with timestamp 1 instead of 0",
         ),
     ]
     more = "".join(f"; {detail}" for said, detail in details if said)

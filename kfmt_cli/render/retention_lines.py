@@ -25,7 +25,7 @@ def fate_line(fate: SegmentFate, width: int, theme: Theme) -> str:
     if fate.deletable:
         verdict = theme.paint("warn", "deletable now")
     elif fate.at is not None:
-        verdict = f"kept until {until_words(fate.at)}{', an odd time' if fate.odd else ''}"
+        verdict = f"kept until {until_words(fate.at)}{', unusually late' if fate.odd else ''}"
     else:
         verdict = theme.paint("good", "kept")
     marks = " active" if fate.active else ""
@@ -51,6 +51,6 @@ def freed_lines(now: int, freed: Freed, odd: int, width: int | None) -> list[str
     )
     lines = [f"{words}\n", *steps(later, width)]
     if odd:
-        said = "kept until an odd time: timestamps in the future"
+        said = "kept much longer because of timestamps in the future"
         lines.append(f"   {grouped(odd)} bytes {said}\n")
     return lines

@@ -54,7 +54,7 @@ def _by_retention(usage: Usage, *, is_known: bool) -> str:
         parts.append(f"{human(later)} more {by}{until_words(usage.freed_by)}")
     odd = usage.freed_odd or 0
     if odd:
-        parts.append(f"{human(odd)} until an odd time, by timestamps in the future")
+        parts.append(f"{human(odd)} kept much longer because of timestamps in the future")
     if left := usage.bytes - now - later - odd:
         parts.append(f"{human(left)} kept")
     source = "the topics' settings" if is_known else "Kafka's default settings"

@@ -25,14 +25,14 @@ DIRECTORY = RowType(
 )
 MERGED = RowType(
     "merge",
-    "A partition that was merged out of several replicas.",
+    "A partition merged from several replicas.",
     (
         _TOPIC,
         _PARTITION,
         text("file", "Its directory under DST."),
         json_value("offsets", "Ranges of offsets that were written, as [first, last]."),
-        json_value("from", "What each replica gave: broker_id, file, offsets and bytes."),
-        json_value("missing", "Ranges of damaged offsets that no replica has undamaged."),
+        json_value("from", "The part taken from each replica: broker_id, file, offsets and bytes."),
+        json_value("missing", "Ranges of offsets without an undamaged batch in any replica."),
     ),
 )
 REPLICA = RowType(
@@ -59,12 +59,12 @@ REPLICA = RowType(
         flag("in_isr", "Whether the metadata has it in the ISR.", null=True),
         flag("in_elr", "Whether the metadata has it in the ELR.", null=True),
         text("may_lead", "isr, elr, last_known_leader, unclean or no."),
-        text("why_not", "Why it may not lead.", null=True),
+        text("why_not", "Why it cannot be elected.", null=True),
     ),
 )
 REPLICAS = RowType(
     "replicas",
-    "A partition: what the metadata says, and how its replicas relate.",
+    "A partition: its state in the metadata, and a comparison of its replicas.",
     (
         _TOPIC,
         _PARTITION,
@@ -77,16 +77,16 @@ REPLICAS = RowType(
         json_value("last_known_elr", "Last known leader."),
         number("min_insync_replicas", "min.insync.replicas.", null=True),
         flag("unclean_leader_election_enable", "unclean.leader.election.enable.", null=True),
-        text("metadata_from", "The directory whose metadata log decides.", null=True),
+        text("metadata_from", "The directory of the metadata log that was used.", null=True),
         text("verdict", "identical, `behind`, diverged, damaged, empty or foreign."),
         number("diverged_at", "First offset at which replicas hold different records.", null=True),
         json_value("branches", "Groups of replicas that agree: brokers, latest_epoch, end."),
-        json_value("evidence", "Sentences: signs that a disk has lost something."),
+        json_value("evidence", "Signs of lost data on a disk, as sentences."),
     ),
 )
 START_ORDER = RowType(
     "start_order",
-    "What becomes of a partition if brokers are started in an order.",
+    "Predicted outcome for a partition if brokers are started in an order.",
     (
         _TOPIC,
         _PARTITION,
@@ -95,7 +95,7 @@ START_ORDER = RowType(
         number("leader", "The leader at the end; null if the partition is offline.", null=True),
         text(
             "elected_from",
-            "isr, elr, last_known_leader or unclean; null if the leader is not known.",
+            "isr, elr, last_known_leader or unclean; null if the leader is unknown.",
             null=True,
         ),
         number(
@@ -110,7 +110,7 @@ START_ORDER = RowType(
             "returning_offsets",
             "Ranges of offsets whose records return although another branch replaced them.",
         ),
-        flag("certain", "Whether the end follows from the disks; false if it depends on timing."),
-        json_value("alternatives", "The ends that are possible: leader, log_end_offset."),
+        flag("certain", "Whether the disks determine the outcome; false if it depends on timing."),
+        json_value("alternatives", "Possible outcomes: leader, log_end_offset."),
     ),
 )

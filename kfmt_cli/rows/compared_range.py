@@ -18,7 +18,7 @@ class RangeStatus(enum.Enum):
 
 COMPARED_RANGE = RowType(
     "compared_range",
-    "A range of offsets in which two copies of a partition, A and B, have the same relation.",
+    "A range of offsets with the same relation between two copies of a partition, A and B.",
     (
         Column("topic", ColumnKind.TEXT, "Topic of A, or of B if A has no such partition."),
         Column("partition", doc="Partition.", bits=32),

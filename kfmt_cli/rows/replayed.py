@@ -11,7 +11,7 @@ REPLAYED = RowType(
         text("file", "The directory, or the log."),
         text("target_topic", "Topic in the cluster."),
         number("target_partition", "Partition in the cluster; null with --by-key.", null=True),
-        number("records", "Records sent by this run, or with --dry-run to be sent."),
+        number("records", "Records sent by this run; with --dry-run, records to be sent."),
         number("bytes", "Bytes of their keys and values."),
         number("first_offset", "Offset of the first of them on the disk.", null=True),
         number("last_offset", "Offset of the last of them on the disk.", null=True),
@@ -33,7 +33,7 @@ REPLAYED = RowType(
         ),
         number(
             "not_committed",
-            "Records of transactions that were aborted or have no end; not sent.",
+            "Records of aborted or unfinished transactions; not sent.",
         ),
         number(
             "timestamps_changed",
@@ -53,7 +53,7 @@ REPLAYED_GROUP = RowType(
         number("partition", "Partition on the disks."),
         number("offset", "Committed offset on the disks."),
         text("target_topic", "Topic in the cluster."),
-        number("target_offset", "The same place in the cluster; null if unknown.", null=True),
+        number("target_offset", "Offset in the cluster; null if unknown.", null=True),
         flag("committed", "Whether it was committed in the cluster."),
         text("reason", "Why not.", null=True),
     ),

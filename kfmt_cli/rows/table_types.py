@@ -76,7 +76,7 @@ RECORDS = RowType(
 SNAPSHOT_RECORDS = replace(
     RECORDS,
     name="snapshot_records",
-    doc="One row per record of a KRaft snapshot. The metadata log has them at its own offsets.",
+    doc="One row per record of a KRaft snapshot. The metadata log has them at other offsets.",
 )
 BATCHES = RowType(
     "batches",

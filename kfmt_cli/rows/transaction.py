@@ -13,7 +13,7 @@ TRANSACTION = RowType(
         Column(
             "hanging",
             ColumnKind.FLAG,
-            "Whether an open transaction hangs, that is, will never be ended; null if unknown.",
+            "Whether an open transaction is hanging (will never end); null if unknown.",
             given="has_hanging",
         ),
         Column("producer_id", doc="The producer."),

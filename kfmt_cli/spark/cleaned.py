@@ -85,7 +85,7 @@ def _logs_in(request: Request, folder: str) -> list[Piece]:
             return []
         if pause is not None:
             time.sleep(pause)
-    raise UnreadError(f"{folder}: a broker has not completed a swap of segments")
+    raise UnreadError(f"{folder}: a broker has not finished replacing segments")
 
 
 def is_swapping(names: Iterable[str]) -> bool:

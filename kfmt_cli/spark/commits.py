@@ -96,7 +96,7 @@ def commit(to: str, made: Commit) -> None:
     folder = f"{to}/_kfmt/commits"
     name = _name(made.number)
     if name in names_in(folder):
-        raise OutputError(f"{folder}/{name}: another job made this commit")
+        raise OutputError(f"{folder}/{name}: another job already wrote this commit")
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     put_json(f"{folder}/{name}", {**asdict(made), "time": now})
 

@@ -31,7 +31,7 @@ from kfmt_cli.sharing.request import Request
 Bounds = tuple[int, int]
 """First and last offset."""
 EVERYTHING: Bounds = (-1 << 62, 1 << 62)
-ABSENT = "the partition is not there"
+ABSENT = "the partition is missing"
 IN_OTHER_BATCHES = "compaction or other batches: records that both have are equal"
 RECORDS_DIFFER = "records or leader epochs differ"
 DAMAGED = "a batch is damaged"

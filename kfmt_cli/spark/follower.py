@@ -46,8 +46,8 @@ T = TypeVar("T")
 LOG_OF = logging.getLogger("kfmt_cli")
 PAUSES = 0.1, 0.5  # seconds before a listing is asked for again, which a broker may have changed
 ADVICE = (
-    "to go on with what is there, set the option failOnDataLoss to false; to read all of it again, "
-    "start with another checkpoint"
+    "to continue with the data that is left, set the option failOnDataLoss to false; to read "
+    "everything again, start with a new checkpoint"
 )
 
 Kept = dict[str, Any]
@@ -282,15 +282,15 @@ class Follower:
         for key, old in at.recreated.items():
             yield (
                 f"{self._there[key].name} was recreated: its topic id was "
-                f"{old.rpartition('@')[2]} and is {self._there[key].topic_id}; it had been read "
-                f"up to offset {at.gone[old].offset}"
+                f"{old.rpartition('@')[2]} and is now {self._there[key].topic_id}; it had been "
+                f"read up to offset {at.gone[old].offset}"
             )
         if failed and not self.fails:
             return
         for key, position in at.gone.items():
             if key not in at.recreated.values():
                 yield (
-                    f"{words_of(key)}: its directory is no longer there; it had been read up to "
+                    f"{words_of(key)}: its directory is missing; it had been read up to "
                     f"offset {position.offset}"
                 )
 
@@ -340,7 +340,7 @@ class Follower:
             if is_known:
                 last = copy.first - 1
                 self._lose(
-                    f"{words_of(partition.key)}: offsets {at.offset} to {last} are gone: the log "
+                    f"{words_of(partition.key)}: offsets {at.offset} to {last} are lost: the log "
                     f"in {copy.folder} begins at {copy.first}"
                 )
             return copy, Position.at(copy.first, at.restarts + 1)

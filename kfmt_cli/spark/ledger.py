@@ -263,10 +263,10 @@ class Ledger:
 def _contradiction(known: dict[str, object], mine: dict[str, object]) -> str:
     """How a directory's job differs from this one."""
     if known.get("job") != mine["job"] or known.get("version") != mine["version"]:
-        return f"holds results of another job, or of another version ({known.get('job')})"
+        return f"contains results of another job or kfmt version ({known.get('job')})"
     before, now = known.get("options"), mine["options"]
     if not isinstance(before, dict) or not isinstance(now, dict):
-        return "holds results of different options"
+        return "contains results of a run with other options"
     differing = [name for name in now if before.get(name) != json.loads(json.dumps(now[name]))]
-    said = ", ".join(f"{name} was {before.get(name)}, is {now[name]}" for name in differing)
-    return f"holds results of different options ({said})"
+    said = ", ".join(f"{name} was {before.get(name)}, is now {now[name]}" for name in differing)
+    return f"contains results of a run with other options ({said})"

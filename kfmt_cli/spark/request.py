@@ -51,8 +51,8 @@ OPTIONS = {
     ),
     "startingOffsets": "streams: earliest (the default) or latest",
     "failOnDataLoss": (
-        "streams: true (the default): offsets that are gone, a deleted topic or a failed listing "
-        "stop the query; false: a warning is logged and the rest is read"
+        "streams: true (the default): lost offsets, a deleted topic or a failed listing stop the "
+        "query; false: a warning is logged and the rest is read"
     ),
     "rsmPrivateKey": (
         "private key file (PKCS #8) on the driver, for segments encrypted by Aiven's tiered storage"

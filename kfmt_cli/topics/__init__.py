@@ -98,7 +98,7 @@ _READ = (
     ),
     Topic(
         "_schemas",
-        "a schema registry: its schemas",
+        "Schema registry: schemas",
         decoder="kfmt_cli.topics.schema_registry:REGISTRY",
     ),
 )
@@ -120,7 +120,7 @@ _NAMED = (
     Topic("Confluent's commands", "Confluent: licences", r"_confluent-(?:command|license)"),
     Topic("Control Center", "Confluent: state of Control Center", r"_confluent-controlcenter-.*"),
     Topic("Self-Balancing", "Confluent: state of Self-Balancing", r"_confluent[_-]balancer.*"),
-    Topic("Confluent's other topics", "Confluent: state of its own", r"_confluent[-_].*"),
+    Topic("Confluent's other topics", "Confluent: other internal state", r"_confluent[-_].*"),
     Topic("__consumer_timestamps", "Confluent Replicator: group positions as timestamps"),
     Topic("Cruise Control's metrics", "Cruise Control: metrics", r"__CruiseControlMetrics"),
     Topic("Cruise Control's samples", "Cruise Control: samples", r"__KafkaCruiseControl.*Samples"),

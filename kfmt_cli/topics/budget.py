@@ -15,14 +15,14 @@ class PayloadBudget:
 
     def __init__(self, data: bytes) -> None:
         if len(data) > MOST_BYTES:
-            raise ValueError(f"has {len(data)} bytes, more than the {MOST_BYTES} that are decoded")
+            raise ValueError(f"has {len(data)} bytes; at most {MOST_BYTES} are decoded")
         self._most = self._values = min(MOST_VALUES, FREE_VALUES + PER_BYTE * len(data))
         self._names = MOST_NAMES
 
     def check(self, values: int) -> None:
         """Raise ValueError if there are fewer values left."""
         if values > self._values:
-            raise ValueError(f"is made of more than the {self._most} values that are decoded")
+            raise ValueError(f"has too many values; at most {self._most} are decoded")
 
     def spend(self, values: int = 1) -> None:
         """Count values; raises ValueError."""

@@ -161,7 +161,7 @@ def _pool(path: Path) -> Any:
         try:
             return message_factory.GetMessageClass(found)
         except RecursionError:
-            raise ValueError(f"the messages that {name} leads to are too many in a row") from None
+            raise ValueError(f"{name} has too many levels of nested messages") from None
 
     return make
 

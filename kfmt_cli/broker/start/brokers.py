@@ -365,7 +365,7 @@ def _why_stray(image: Image, topic: str, topic_id: bytes) -> str:
     """Why a partition that the metadata log does not assign to this broker is set aside."""
     known = image.ids.get(topic)
     if known is None:
-        return "the metadata log does not know its topic"
+        return "the metadata log does not contain its topic"
     if known == topic_id:
         return "the metadata log does not assign it to this broker"
     words = f"its topic has id {uuid_text(known)} in the metadata log"
@@ -375,7 +375,7 @@ def _why_stray(image: Image, topic: str, topic_id: bytes) -> str:
 def _of_another(image: Image, topic: str, topic_id: bytes) -> str:
     """Why a partition with the id of another topic of this broker is not served."""
     other = next(name for name, id_ in image.ids.items() if id_ == topic_id)
-    words = f"partition.metadata has id {uuid_text(topic_id)}, which is that of topic {other}"
+    words = f"partition.metadata has id {uuid_text(topic_id)}, the id of topic {other}"
     known = image.ids.get(topic)
     return words if known is None else f"{words}; the id of its topic is {uuid_text(known)}"
 

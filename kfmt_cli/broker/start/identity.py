@@ -51,11 +51,11 @@ def read_identity(file: Input) -> Identity:
     directory = values.get("directory.id")
     trouble = None
     if version not in (0, 1):
-        trouble = f"version {values.get('version')} is not known"
+        trouble = f"version {values.get('version')} is unknown"
     elif node is None and (named in values or version == 1):
         trouble = f"{named} is missing or is not a number"
     elif node is not None and node < 0:
-        trouble = f"{named} is {node}"
+        trouble = f"{named} is {node}, which is negative"
     elif version == 1 and "cluster.id" not in values:
         trouble = "cluster.id is missing"
     elif directory is not None:

@@ -75,7 +75,7 @@ def _id_trouble(file: Input, unread: list[InputError]) -> str | None:
     if topic_id == METADATA_TOPIC_ID:
         return None
     mine, its = uuid_text(topic_id), uuid_text(METADATA_TOPIC_ID)
-    return f"{file.name}: topic id {mine}, but that of the metadata log is {its}"
+    return f"{file.name}: topic id is {mine}, but must be {its} for the metadata log"
 
 
 def _snapshot_trouble(file: Input, unread: list[InputError]) -> str | None:

@@ -126,7 +126,9 @@ def batches(
             return
         offset, size = header.base_offset(head), header.batch_length(head)
         if size < LEAST_SIZE:
-            raise CorruptError(f"{log.name} byte {at}: batch size {size}")
+            raise CorruptError(
+                f"{log.name} byte {at}: batch size {size} is below the minimum, {LEAST_SIZE}"
+            )
         if at > end - LOG_OVERHEAD - size:
             return
         if is_recovery and header.magic(head) >= 2 and LOG_OVERHEAD + size < HEADER_SIZE:
@@ -197,17 +199,17 @@ def read_marker(log: LogBytes, batch: StoredBatch) -> Marker | None:
     except VarintError:
         raise CorruptError("undecodable control record") from None
     if key_size < KEY_SIZE or len(key) < KEY_SIZE:
-        raise CorruptError(f"control record with key size {key_size}")
+        raise CorruptError(f"control record whose key is too short (size {key_size})")
     version, type_ = struct.unpack_from(">hh", key)
     if version < 0:
-        raise CorruptError(f"control record with version {version}")
+        raise CorruptError(f"control record with negative version {version}")
     if type_ not in MARKERS:
         raise StartFailed(
             f"{log.name} byte {batch.position}: control record of type {type_} instead of a "
             "transaction marker"
         )
     if value_size < MARKER_SIZE or at + MARKER_SIZE > len(data):
-        raise CorruptError(f"control record with value size {value_size}")
+        raise CorruptError(f"control record whose value is too short (size {value_size})")
     marker_version, coordinator_epoch = struct.unpack_from(">hi", data, at)
     if marker_version < 0:
         raise CorruptError("transaction marker with a negative version")

@@ -28,7 +28,7 @@ class Owners(BrokerCheck):
         what = "every partition here"
         if owner.by_id and identity is not None:
             what = f"directory.id {identity.directory_id}"
-        words = f"node.id is {mine}, but the metadata log gives {what} to broker {owner.node}"
+        words = f"node.id is {mine}, but the metadata log assigns {what} to broker {owner.node}"
         file = f"{printable(owner.directory.path)}/{min(META_PROPERTIES.names)}"
         yield Finding(file, codes.OWNER_CONTRADICTED, None, words, expected=owner.node, found=mine)
 
@@ -74,7 +74,7 @@ class MovingReplicas(BrokerCheck):
         for replica in every:
             if suffix_of(replica.name) == "future":
                 other = current.get(parsed_place(replica.name))
-                words = "the replica that it replaces is not here"
+                words = "the replica that it replaces was not found"
                 if other is not None:
                     words = f"replaces {other.shown}"
                 yield Finding(replica.shown, codes.REPLICA_MOVING, None, words)

@@ -41,7 +41,7 @@ class Names(DirectoryCheck):
     def look(self, folder: Folder) -> Iterator[Finding]:
         yield from not_partitions(folder)
         for name in () if folder.takes_any else sorted(folder.other_logs):
-            message = "begins like a log, but segments are next to it"
+            message = "starts like a log, but was skipped because the directory has segments"
             yield Finding(folder.input(name).name, codes.LOG_NOT_CHECKED, None, message)
         if not any(map(_is_of_partition, folder.files)):
             return

@@ -328,7 +328,7 @@ class CheckPaths:
         for file in files:
             if is_transient(file.path):
                 if file.path.endswith(LEFT_BEHIND):
-                    words = "left over by a broker: finished with, or never completed"
+                    words = "leftover file: a broker had finished with it, or never completed it"
                     self._finding(Finding(file.name, codes.LEFT_OVER, None, words))
                 continue
             if file.kind in SEGMENT_KINDS or file.kind.holds_batches or file.kind.read is None:

@@ -175,7 +175,7 @@ class LiveCluster:
         except KafkaException as error:
             words = f"cannot be created: {self.reason(error)}; create it yourself and run again"
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
-                words = "exists, but this user may not see it"
+                words = "exists, but this user is not allowed to describe it"
             raise OutputError(f"{self.address}: {plan.name}: {words}") from None
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
@@ -287,7 +287,7 @@ class LiveCluster:
                         return
         finally:
             consumer.close()
-        words = f"records from offset {begin} on cannot be read"
+        words = f"records from offset {begin} onward cannot be read"
         raise OutputError(f"{self.address}: {topic}-{number}: {words}")
 
     # Groups.

@@ -70,7 +70,7 @@ def sources_of(
             raise UsageError(f"{names} are copies of {source.name}; give only one of them")
     if not found:
         words = f"no partition of topic {' or '.join(topics)} under these paths"
-        raise NotFoundError(words if topics else "only topics of the cluster itself are here")
+        raise NotFoundError(words if topics else "only internal topics found under these paths")
     given = sorted({topic for topic, _ in found})
     if as_topic is not None and len(given) > 1:
         words = f"{len(given)} topics were given: {', '.join(given)}"

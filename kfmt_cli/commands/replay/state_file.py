@@ -76,7 +76,7 @@ def state_at(path: Path | None, cluster_id: str, options: Mapping[str, Any]) -> 
     try:
         said = json.loads(path.read_bytes())
         if said["version"] != VERSION:
-            raise UsageError(f"{path}: of version {said['version']}; only {VERSION} is supported")
+            raise UsageError(f"{path}: version {said['version']}; only {VERSION} is supported")
         _need_same(path, said, state)
         for name, source in said["sources"].items():
             points = {int(offset): int(target) for offset, target in source["points"].items()}
@@ -96,10 +96,10 @@ def state_at(path: Path | None, cluster_id: str, options: Mapping[str, Any]) -> 
 
 def _need_same(path: Path, said: Mapping[str, Any], state: ReplayState) -> None:
     if state.cluster_id and said["cluster_id"] != state.cluster_id:
-        words = f"of a replay into cluster {said['cluster_id']}, but this is {state.cluster_id}"
+        words = f"state of a replay into cluster {said['cluster_id']}, not {state.cluster_id}"
         raise UsageError(f"{path}: {words}")
     for name, value in state.options.items():
         if said["options"].get(name) != value:
             option = f"--{name.replace('_', '-')}"
-            words = f"of a replay with {option} {said['options'].get(name)}, not {value}"
+            words = f"state of a replay with {option} {said['options'].get(name)}, not {value}"
             raise UsageError(f"{path}: {words}; give another --state file")

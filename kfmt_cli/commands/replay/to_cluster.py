@@ -53,7 +53,7 @@ class ReplayOptions:
     def __post_init__(self) -> None:
         """Raise UsageError for options that exclude each other."""
         if self.groups and self.by_key:
-            words = "where a partition's records go to several, its offset has no counterpart"
+            words = "--by-key spreads a partition's records, so its offsets have no counterpart"
             raise UsageError(f"--groups cannot be combined with --by-key: {words}")
 
     @property
@@ -195,7 +195,7 @@ class ReplayToCluster:
             return
         most = max(source.number for source in sources if source.target == plan.name)
         if most >= has and not self.options.by_key:
-            words = f"has {count(has, 'partition')}, so that partition {most} cannot be kept"
+            words = f"has {count(has, 'partition')}, so partition {most} cannot be kept"
             raise OutputError(
                 f"{cluster.address}: {plan.name}: {words}; add partitions or --by-key"
             )
@@ -205,7 +205,7 @@ class ReplayToCluster:
 
         limits = cluster.limits(topic)
         if not limits.keeps_timestamps:
-            words = "message.timestamp.type is LogAppendTime, so that timestamps are not kept"
+            words = "message.timestamp.type is LogAppendTime, so timestamps are not kept"
             self.run.sink.note(f"{safe(topic)}: {words}\n")
         return Sender(cluster, topic, limits, cluster.producer(limits), self.options.rate)
 
@@ -245,12 +245,12 @@ class ReplayToCluster:
         known = state.targets.setdefault(topic, {})
         if self.options.by_key and known and set(known) != numbers:
             words = f"has {count(len(numbers), 'partition')}, but an earlier run saw {len(known)}"
-            raise OutputError(f"{cluster.address}: {topic}: {words}; keys would go elsewhere")
+            raise OutputError(f"{cluster.address}: {topic}: {words}; keys would change partitions")
         for number, begin in known.items():
             end = ends[topic, number]
             if end < begin:
                 words = f"ends at offset {end}, before {begin} of the state file"
-                words += "; was the topic created again?"
+                words += "; was the topic recreated?"
                 raise OutputError(f"{cluster.address}: {topic}-{number}: {words}")
             sender.expect(number, begin, end, 2 * MOST_PENDING)
         new = [(topic, number) for number in sorted(numbers - set(known))]

@@ -35,7 +35,7 @@ class TopicPlan:
         """Adapt it to a cluster with this number of brokers."""
         if self.replication_factor > brokers:
             words = f"replication factor {brokers} instead of {self.replication_factor}"
-            self.changes.append(f"{words}: the cluster has no more brokers")
+            self.changes.append(f"{words}: the cluster has too few brokers")
             self.replication_factor = brokers
         least = self.settings.get("min.insync.replicas", "")
         if least.isdigit() and 0 < self.replication_factor < int(least):
@@ -85,7 +85,7 @@ def _set(plan: TopicPlan, name: str, value: str) -> None:
     if name in _OF_BROKERS:
         return
     if name == TIMESTAMP_TYPE and value == "LogAppendTime":
-        words = "would replace the timestamps; set it when all is replayed"
+        words = "would replace the timestamps; set it after the replay"
         plan.changes.append(f"without {name}=LogAppendTime, which {words}")
         return
     plan.settings[name] = value

@@ -150,8 +150,8 @@ def _to_merge(found: DeadCluster, best: Cost, names: str) -> NextStep:
     return NextStep(
         names,
         f"kfmt merge {names} --to DST{branch}",
-        f"the best log of each partition, with the {count(best.lost, 'offset')} that even the "
-        f"best order loses; replace the directories of broker {first} with these, and start it "
+        f"merges the best log of each partition, with the {count(best.lost, 'offset')} that even "
+        f"the best order loses; replace broker {first}'s directories with these, and start it "
         "first",
     )
 
@@ -166,5 +166,5 @@ def _branches_to_keep(partition: ComparedPartition) -> Iterator[NextStep]:
             records = count(own, "offset")
             words = f"keeps the {records} that only broker {replica.broker_id} has"
             if branch.parted_at:
-                words += f", from offset {branch.parted_at} on"
+                words += f", from offset {branch.parted_at} onward"
             yield NextStep(replica.file, command, words)

@@ -24,8 +24,8 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.errors import InputError, UsageError
 
 _STRAY = (
-    "the metadata that decides does not know the partition: brokers set its directories aside, "
-    "with names that end in -stray"
+    "the newest metadata log does not contain the partition: brokers rename its directories to "
+    "-stray"
 )
 
 
@@ -116,7 +116,7 @@ class CompareDisks:
         unread: list[InputError] = []
         nodes = nodes_of(checked, unread)
         if not nodes:
-            raise InputError("no directory of a broker or a controller; name the log directories")
+            raise InputError("no broker or controller directory found; name the log directories")
         deciding, evidence = deciding_metadata(nodes)
         image = None if deciding is None else deciding.image
         evidence += judge_nodes(nodes, deciding)
@@ -176,7 +176,7 @@ def deciding_metadata(nodes: Sequence[ClusterNode]) -> tuple[ClusterNode | None,
     """
     having = [node for node in nodes if node.image is not None]
     if not having:
-        return None, ["no metadata log: name the controllers' directories, too"]
+        return None, ["no metadata log: also name the controllers' directories"]
     controllers = [node for node in having if is_controller(node, nodes)]
     best = max(controllers or having, key=_newest)
     words: list[str] = []
@@ -190,8 +190,8 @@ def deciding_metadata(nodes: Sequence[ClusterNode]) -> tuple[ClusterNode | None,
     if _newest(newest) > _newest(best):
         words.append(
             f"the controller {best.shown} is older than its brokers: its metadata log ends at "
-            f"{_newest(best)[1]}, that in {newest.shown} at {_newest(newest)[1]}; it is an old "
-            "copy or was formatted again: do not start it"
+            f"{_newest(best)[1]}, the one in {newest.shown} at {_newest(newest)[1]}; it is an old "
+            "copy or was reformatted: do not start it"
         )
     return best, words
 

@@ -21,8 +21,8 @@ def evidence_of(
     rules = (_short_leaders, _below_watermarks, _missing_directories, _lost_epochs, _other_topics)
     words = [said for rule in rules for said in rule(metadata, copies, found)]
     words += [
-        f"the metadata assigns the replica of broker {node} to a log directory that the broker "
-        "does not have: its disk is new"
+        f"the metadata assigns broker {node}'s replica to a log directory that the broker does not "
+        "have: its disk was replaced, or a directory was not given"
         for node in sorted(elections.homeless(metadata))
     ]
     return list(dict.fromkeys(words))
@@ -51,8 +51,8 @@ def _short_leaders(
         longest = max(others, key=lambda other: other.log_end or 0, default=None)
         if longest is not None and (longest.log_end or 0) > mine:
             yield (
-                f"broker {copy.broker_id} {names[copy.broker_id]}, but its log ends at {mine}, "
-                f"that of broker {longest.broker_id} at {longest.log_end}: its tail is gone, or "
+                f"broker {copy.broker_id} {names[copy.broker_id]}, but its log ends at {mine} and "
+                f"broker {longest.broker_id}'s at {longest.log_end}: its last records are lost, or "
                 "its disk is new or an old copy"
             )
 
@@ -85,7 +85,7 @@ def _missing_directories(
     del metadata, found
     for copy in copies:
         if copy.folder is None:
-            yield f"broker {copy.broker_id} has no directory of the partition"
+            yield f"broker {copy.broker_id} has no directory for the partition"
 
 
 def _lost_epochs(
@@ -100,7 +100,7 @@ def _lost_epochs(
     for copy in copies:
         if copy is not own and copy.latest_epoch == epoch and not copy.is_set_aside:
             yield (
-                f"broker {copy.broker_id} has batches of leader epoch {epoch}, of which its "
+                f"broker {copy.broker_id} has batches of leader epoch {epoch}, but that epoch's "
                 f"leader, broker {leader}, has none"
             )
 
@@ -112,6 +112,6 @@ def _other_topics(
     for copy in copies:
         if copy.topic_id not in (None, metadata.topic_id):
             yield (
-                f"the replica of broker {copy.broker_id} has topic id {copy.topic_id}, in the "
-                f"metadata it is {metadata.topic_id}: the broker sets the directory aside"
+                f"the replica of broker {copy.broker_id} has topic id {copy.topic_id}, but the "
+                f"metadata has {metadata.topic_id}: the broker renames the directory to -stray"
             )

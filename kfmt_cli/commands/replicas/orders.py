@@ -62,12 +62,12 @@ def order_of(text: str, known: Iterable[int]) -> Order:
     for part in text.replace(" ", "").split(","):
         names = part.removesuffix("!").split("+")
         if not all(name.isdecimal() for name in names):
-            raise UsageError(f"--order {text}: {part!r} is no stage; {words}")
+            raise UsageError(f"--order {text}: {part!r} is not a valid stage; {words}")
         nodes = tuple(map(int, names))
         for node in nodes:
             if node not in ids:
                 there = ", ".join(map(str, sorted(ids))) or "none"
-                words = f"the directories given are of the brokers {there}"
+                words = f"the given directories belong to brokers {there}"
                 raise UsageError(f"--order {text}: no directory of broker {node}; {words}")
         stages.append(Stage(nodes, part.endswith("!")))
     order = Order(text, tuple(stages))

@@ -48,7 +48,7 @@ def show_screen(sink: Sink, found: DeadCluster, paths: Sequence[str]) -> None:
         put(table.line(name, cost).rstrip("\n") for name, cost in rows)
     signs = list(_signs(found))
     if signs:
-        sink.put(f"\n{theme.paint('bold', 'signs that a disk has lost something')}\n")
+        sink.put(f"\n{theme.paint('bold', 'signs of lost data')}\n")
         put(iter(signs[:_MOST_SIGNS]))
     if len(signs) > _MOST_SIGNS:
         sink.put(f"  … and {len(signs) - _MOST_SIGNS} more; --json lists all\n")
@@ -69,7 +69,7 @@ def _partitions(sink: Sink, found: DeadCluster) -> None:
             sink.put(f"{hidden_words(table.n_hidden)}\n")
     if others := len(found.partitions) - len(shown):
         words = "partition needs", "partitions need"
-        sink.put(f"{count(others, *words)} no decision; --all lists them\n")
+        sink.put(f"{count(others, *words)} no decision; use --all to list them\n")
 
 
 def _heading(found: DeadCluster) -> Iterator[str]:

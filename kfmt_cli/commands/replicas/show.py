@@ -112,10 +112,10 @@ def _may_lead(
     if node.why_no_start is not None:
         return "no", f"the broker does not start: {node.why_no_start}"
     if partition.metadata is None:
-        return "no", "the metadata does not know the partition"
+        return "no", "the metadata does not contain the partition"
     state = partition.metadata.state
     if copy.broker_id not in state.replicas:
-        return "no", "the metadata gives the broker no replica"
+        return "no", "the metadata does not assign a replica to the broker"
     if copy.broker_id in state.isr:
         return "isr", None
     if copy.broker_id in state.elr:

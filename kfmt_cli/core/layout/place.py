@@ -21,7 +21,7 @@ class Origin:
     def byte(self, at: int) -> str:
         """Text for byte `at` of the buffer."""
         if self.decompressed:
-            return f"byte {at} of what byte {self.base} decompresses to"
+            return f"byte {at} of the data decompressed from byte {self.base}"
         return f"byte {self.base + at}"
 
 

@@ -86,7 +86,7 @@ def read_checkpoint(file: Input) -> Contents:
     for number, (position, line) in enumerate(lines[2:], 3):
         values = _values(CHECKPOINTS[name], line)
         if values is None:
-            words = f"line {number} is not {' '.join(CHECKPOINTS[name].columns)}"
+            words = f"line {number} is not of the form {' '.join(CHECKPOINTS[name].columns)}"
             malformed(position, f"{words}: {quoted(_text(line))}")
         else:
             rows.append([position, *values])

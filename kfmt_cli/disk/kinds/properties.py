@@ -30,7 +30,7 @@ _JAVA_LINE = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 OTHER = Column(
     "other",
     ColumnKind.JSON,
-    "Properties kfmt does not know, with their values.",
+    "Unknown properties, with their values.",
     only=("has_other", 1),
 )
 
@@ -99,7 +99,7 @@ class PropertiesReader:
                     continue
                 known = self.known.get(its.name)
                 if known is not None and values[its.name] not in known:
-                    words = f"only {known[0]} to {known[-1]} are known"
+                    words = f"only {known[0]} to {known[-1]} are supported"
                     malformed(position, f"{name} is {value}; {words}")
             for names in self.needed:
                 if not any(values.get(name) is not None for name in names) and not findings:

@@ -150,7 +150,7 @@ def _mended(length: Node, size: int) -> None:
 def _decompressed(node: Node, codec: int, data: bytes, limit: Limit, magic: int) -> bytes | None:
     """Decompress a block, and set the result or the failure on its node."""
     if codec >= len(CODECS):
-        node.fault = f"codec {codec} is not known"
+        node.fault = f"codec {codec} is unknown"
         return None
     try:
         plain = decompress(CODECS[codec], data, limit.of(len(data)), magic)

@@ -186,8 +186,8 @@ def transactions(facts: PageFacts) -> Iterator[Part]:
     yield (
         "The last stable offset is the first offset of the oldest open transaction: "
         "read_committed consumers stop there. The .txnindex next to a segment lists aborted "
-        "transactions, so that read_committed consumers know which records to skip. A transaction "
-        "that nobody ends stops all of them, and the log cleaner."
+        "transactions, so that read_committed consumers know which records to skip. A hanging "
+        "transaction stops all of them, and the log cleaner."
     )
     yield f"Here it is {following.last_stable_offset}; the log end offset is {following.log_end}."
     yield "Kafka: ProducerStateManager, TransactionIndex. kfmt txn lists all of them."

@@ -51,7 +51,7 @@ def offset_index(facts: PageFacts) -> Iterator[Part]:
 def time_index(facts: PageFacts) -> Iterator[Part]:
     """The first entries of a real time index."""
     yield (
-        "When a broker adds an offset index entry, it adds twelve bytes to the .timeindex, too, if "
+        "When a broker adds an offset index entry, it also adds twelve bytes to the .timeindex if "
         "the largest timestamp has grown since: that timestamp, and the offset up to which no "
         "record is newer. So the timestamps only increase, even "
         "if records arrive out of order. When a segment is closed, its largest timestamp is added "
@@ -111,9 +111,9 @@ def finding_an_offset(facts: PageFacts) -> Iterator[Part]:
         "stays in memory, because most consumers read the newest records."
     )
     yield (
-        "Kafka 3.9 and 4.0 take the first batch that ends at or after the offset. From 4.1 on, the "
+        "Kafka 3.9 and 4.0 take the first batch that ends at or after the offset. Since 4.1, the "
         "broker compares base offsets: it takes the batch before the first one that begins after "
-        "the offset. If zeros follow a batch, 3.9 and 4.0 still give all of it; in 4.1 and 4.2, a "
+        "the offset. If zeros follow a batch, 3.9 and 4.0 still return it; in 4.1 and 4.2, a "
         "fetch of any offset after its first one fails. To know the base offset of a compressed "
         "batch of magic 0 or 1, 4.0 and later decompress it."
     )

@@ -307,7 +307,7 @@ def _harms(row: PageRow) -> bool:
 
 def _start(row: PageRow) -> str:
     if row.becomes:
-        return f"becomes {row.becomes}: {row.reason or ''}".rstrip(": ")
+        return f"not served ({row.becomes}): {row.reason or ''}".rstrip(": ")
     if not row.starts:
         return f"the broker does not start: {row.reason}"
     words = [f"log start offset {row.log_start_offset}, log end offset {row.log_end_offset}"]

@@ -86,8 +86,8 @@ _SELECTION = (
 _EXPORT = (
     JobOption(
         "--mode",
-        "append: keep rows whose input is gone. sync: remove them. replace: remove all rows but "
-        "those of these inputs.",
+        "append: keep rows whose input is gone. sync: remove them. replace: keep only rows of "
+        "these inputs.",
         choices=("append", "sync", "replace"),
         default="append",
     ),
@@ -171,7 +171,7 @@ JOBS: list[ListedJob] = [
     ),
     ListedJob(
         "restore",
-        "Write the segments of partitions again from the records exported from them.",
+        "Rebuild the segments of partitions from exported records.",
         f"{_HERE}.restore:run_job",
         _RESTORE,
         table="batches",

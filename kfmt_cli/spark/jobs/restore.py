@@ -160,7 +160,7 @@ def _kept(partitions: list[ExportedPartition], total: RestoredCounts) -> Iterato
     bare = sum(not each.batches for each in partitions)
     if total.unchanged_batches:
         n = grouped(total.unchanged_batches)
-        yield f"{n} of {count(total.batches, 'batch', 'batches')} as they were"
+        yield f"{n} of {count(total.batches, 'batch', 'batches')} unchanged"
     if bare:
         yield (
             f"{count(bare, 'partition')} without a table of batches: codecs, leader epochs and "

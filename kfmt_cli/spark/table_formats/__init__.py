@@ -120,7 +120,7 @@ class TableTarget:
             removed = before.keys() - now[name]
             if removed and (foreign := removed - table.files()):
                 raise OutputError(
-                    f"{to}/{name}: another writer replaced {min(foreign)}, so that its rows "
+                    f"{to}/{name}: another writer replaced {min(foreign)}, so its rows "
                     "cannot be removed; nothing committed to this table; export to another --to"
                 )
             new = {file: n_bytes for file, n_bytes in now[name].items() if file not in before}
