@@ -69,7 +69,7 @@ def test_the_command_takes_keys_as_other_commands_do() -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("--key", "a"), "give --partitions"),
+        (("--key", "a"), "--key needs --partitions"),
         (("--key", "~a", "--partitions", "2"), "needs an exact key"),
         (
             ("--key", "", "--partitions", "2", "--partitioner", "consistent_random"),

@@ -201,8 +201,8 @@ def test_times_far_ahead_are_odd_and_in_no_sum() -> None:
     (freed,) = done.of("freed")
     assert (freed["bytes_now"], freed["bytes_later"], freed["bytes_odd"]) == (161, 0, 314)
     out = kfmt("retention", weird, *AT).out
-    assert "kept until 2100-01-08 00:00:00, an odd time" in out
-    assert "314 bytes kept until an odd time: timestamps in the future" in out
+    assert "kept until 2100-01-08 00:00:00, unusually late" in out
+    assert "314 bytes kept much longer because of timestamps in the future" in out
     assert " by 2" not in out
     used = kfmt("stat", weird.parent, "--json").of("disk_usage")
     logs = next(row for row in used if row["purpose"] == "logs")

@@ -445,7 +445,7 @@ def test_a_directory_without_kafkas_files_is_not_healthy(tmp_path: Path) -> None
     (tmp_path / "foo.txt").write_text("foo")
     done = kfmt("check", tmp_path)
     assert done.code == 3
-    assert "no log segments in or below this directory" in done.err
+    assert "no log segments in or under this directory" in done.err
 
 
 def test_directories_of_two_clusters_are_no_broker() -> None:

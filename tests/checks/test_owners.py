@@ -38,7 +38,7 @@ def test_a_disk_with_the_identity_of_another_broker_is_known_by_its_partitions(d
     done = kfmt("check", disk, "--json")
     [finding] = [row for row in done.of("finding") if row["severity"] == "error"]
     assert finding["code"] == "owner-contradicted"
-    assert finding["message"].endswith("gives every partition here to broker 1")
+    assert finding["message"].endswith("assigns every partition here to broker 1")
 
 
 def test_a_directory_and_its_copy_have_the_same_id(disk: Path, tmp_path: Path) -> None:

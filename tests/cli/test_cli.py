@@ -308,7 +308,7 @@ def test_what_cannot_be_read_is_exit_3_and_the_rest_is_done(command: str, tmp_pa
     assert missing.err == "kfmt: no/such.log: No such file or directory\n"
     empty = kfmt(command, tmp_path)
     assert empty.code == 3
-    assert "no log segments in or below this directory" in empty.err
+    assert "no log segments in or under this directory" in empty.err
     readme = kfmt(command, "README.md")
     assert readme.code == 3
     assert "not a Kafka log" in readme.err

@@ -128,7 +128,7 @@ def test_damage_is_said(tmp_path: Path) -> None:
 def test_two_that_are_no_replicas_are_said_to_be_none(other: Path, words: str) -> None:
     one = BROKER / ("orders-0" if other.name == "txn-0" else "txn-0")
     shown = kfmt("diff", one, other)
-    assert f"{words}: their records differ from offset 0 on\n" in shown.out
+    assert f"{words}: their records differ from offset 0 onward\n" in shown.out
     assert "diverged at" not in shown.out
     assert "truncated" not in shown.out
     (row,) = kfmt("diff", one, other, "--json").of("diff")

@@ -70,7 +70,7 @@ def test_export_writes_what_the_command_writes(tmp_path: Path) -> None:
     [
         (lambda to: kfmt_cli.salvage(FLIPPED, to, topic="a/b"), "a topic name has"),
         (lambda to: kfmt_cli.build(ORDERS, to, compresion="zstd"), "no option named 'compresion'"),
-        (lambda to: kfmt_cli.build("-", to), "no standard input"),
+        (lambda to: kfmt_cli.build("-", to), "cannot read standard input"),
         (
             lambda to: kfmt_cli.export(ORDERS, to, tables=("rows",)),
             "no table named 'rows'; choose from records",

@@ -122,7 +122,7 @@ def test_copies_of_a_partition_are_refused(tmp_path: Path) -> None:
         ((BROKER, "--topic", "none"), 1, "no partition of topic none"),
         ((ORDERS.parent, "--as", "not/a/topic"), 2, "a topic name has"),
         ((BROKER / "nowhere",), 3, "No such file"),
-        ((BROKER / "__consumer_offsets-1",), 1, "only topics of the cluster itself"),
+        ((BROKER / "__consumer_offsets-1",), 1, "only internal topics found"),
     ],
 )
 def test_what_cannot_be_replayed_is_said(
@@ -208,7 +208,7 @@ def test_a_state_file_keeps_what_was_acknowledged(tmp_path: Path) -> None:
 def test_a_state_file_of_another_replay_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
     state_at(file, "cluster", OPTIONS).save()
-    with pytest.raises(UsageError, match="into cluster cluster, but this is other"):
+    with pytest.raises(UsageError, match="into cluster cluster, not other"):
         state_at(file, "other", OPTIONS)
     with pytest.raises(UsageError, match="with --by-key False, not True"):
         state_at(file, "cluster", {**OPTIONS, "by_key": True})

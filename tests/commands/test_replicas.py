@@ -112,7 +112,7 @@ def test_the_answer_comes_first(tmp_path: Path) -> None:
     )
     calm = kfmt("replicas", archive("c01-power-off"))
     assert "Start the brokers in any order, or together: nothing is lost.\n" in calm.out
-    assert "3 partitions need no decision; --all lists them" in calm.out
+    assert "3 partitions need no decision; use --all to list them" in calm.out
     assert "a-0" in kfmt("replicas", archive("c01-power-off"), "--all").out
     broken = kfmt("replicas", archive(DAMAGED))
     assert "EVERY ORDER LOSES OFFSETS" in broken.out
@@ -154,7 +154,7 @@ def test_evidence_of_a_disk_that_lost_something() -> None:
         for row in told("c29-directory-gone").of("replicas")
         for said in row["evidence"]
     }
-    assert ("a", "broker 1 has no directory of the partition") in gone
+    assert ("a", "broker 1 has no directory for the partition") in gone
     assert any("broker 1 was the last leader, but its log ends at 0" in said for _, said in gone)
     assert not any(row["evidence"] for row in told("c01-power-off").of("replicas"))
 
@@ -177,8 +177,8 @@ def test_a_disk_of_another_cluster_and_a_node_given_twice(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("order", "words"),
     [
-        ("1,x", "'x' is no stage; write broker ids as in 1,2,3"),
-        ("1,9", "no directory of broker 9; the directories given are of the brokers 1, 2, 3, 100"),
+        ("1,x", "'x' is not a valid stage; write broker ids as in 1,2,3"),
+        ("1,9", "no directory of broker 9; the given directories belong to brokers 1, 2, 3, 100"),
         ("1,2,1", "a broker is named twice"),
     ],
 )
@@ -212,7 +212,7 @@ def test_wrong_paths(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = kfmt("replicas", tmp_path / "empty")
     assert done.code == 3
-    assert "no directory of a broker or a controller" in done.err
+    assert "no broker or controller directory found" in done.err
 
 
 def test_a_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:

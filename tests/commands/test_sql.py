@@ -177,7 +177,7 @@ def test_a_mistake_is_one_line(query: str, code: int, words: str) -> None:
 def test_damage_is_told_and_its_rows_are_findings() -> None:
     done = kfmt("sql", "select count(*) as n from records", DAMAGED, "--json")
     assert done.code == 1
-    assert "the table findings says more" in done.err
+    assert "see the table findings" in done.err
     checked = kfmt("verify-crc", "--deep", DAMAGED, "--json").of("finding")
     rows = ask("select code, message from findings where severity = 'error'", DAMAGED)
     errors = [row for row in checked if row["severity"] == "error"]

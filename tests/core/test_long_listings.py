@@ -70,7 +70,7 @@ def test_a_listing_without_an_end_is_one_line(
     del endless
     monkeypatch.setattr(long_listings, "LONG", 0.1)
     for path in ("logs", "logs/orders-0"):
-        words = f"s3://endless/{path}: the store's listing has no end: it names logs/orders-0/0"
+        words = f"s3://endless/{path}: the store's listing never ends: it repeats logs/orders-0/0"
         with pytest.raises(InputError, match=re.escape(words)):
             list(listing(f"s3://endless/{path}"))
 
@@ -128,7 +128,7 @@ def test_a_size_that_no_object_has_is_one_line(
     monkeypatch.setattr(remote, "files_in", lambda _: iter(found))
     try:
         path = Path(remote.placed("s3://odd/orders-0", lambda: str(tmp_path)))
-        words = f"the store lists it with {size} bytes, which no object has"
+        words = f"the store lists an impossible size, {size} bytes"
         assert COPIES.troubles(str(path)) == [f"{found[1].path}: {words}"]
         assert [file.name for file in path.iterdir()] == [f"{0:020}.log"]
     finally:

@@ -142,7 +142,7 @@ def test_a_member_that_is_left_out_is_not_read(command: tuple[str, ...], tmp_pat
         tar.add(BROKER / "orders-0", "orders-0")
         tar.addfile(tarfile.TarInfo("../gone.log"))
     done = ran(command[0], "out.tar", *command[1:], cwd=tmp_path)
-    words = "kfmt: out.tar: ../gone.log: points outside the archive, left out\n"
+    words = "kfmt: out.tar: ../gone.log: points outside the archive, skipped\n"
     assert (done.code, done.err) == (3, words)
 
 

@@ -287,7 +287,7 @@ def test_a_directory_of_other_files_is_none_of_kafkas(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     done = kfmt("dump", tmp_path)
     assert (done.code, done.out) == (3, "")
-    assert "no log segments in or below this directory" in done.err
+    assert "no log segments in or under this directory" in done.err
 
 
 @settings(max_examples=60, deadline=None)

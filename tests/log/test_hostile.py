@@ -95,7 +95,7 @@ NAMED = {
     "name": "O",
     "fields": [{"name": "first", "type": INNER}, {"name": "more", "type": ["null", "I"]}],
 }
-DEEP, MANY, CUT = "is nested more than 100 levels deep", "values that are decoded", "EOFError"
+DEEP, MANY, CUT = "is nested more than 100 levels deep", "too many values", "EOFError"
 AVRO = {
     "a list without end": (LIST, b"\x02" * 200_000 + b"\0", DEEP),
     "a record in itself": (SELF, b"", DEEP),

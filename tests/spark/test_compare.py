@@ -165,7 +165,7 @@ def test_partitions_of_one_side_only(job: Job, tmp_path: Path) -> None:
             built(folder / name, [(0, 0, "same")])
     to = tmp_path / "to"
     done = job("compare", a, b, "--to", to, "--format", "json", code=1)
-    there = "the partition is not there"
+    there = "the partition is missing"
     assert ranges(to) == [
         ("identical", "identical", 0, 9, None),
         ("missing", "only in A", 0, 9, there),

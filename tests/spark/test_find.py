@@ -105,4 +105,4 @@ def test_nothing_found_and_nothing_asked(job: Job, tmp_path: Path) -> None:
     said = job("find", ORDERS, "--to", tmp_path / "other", code=2).err
     assert "give a record filter such as --key" in said
     said = job("find", ORDERS, "--key", "other", "--to", to, code=2).err
-    assert "holds results of different options" in said
+    assert "contains results of a run with other options" in said

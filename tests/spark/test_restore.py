@@ -139,7 +139,7 @@ def test_what_the_tables_lack_is_said(job: Job, tmp_path: Path) -> None:
     lost = pq.read_table(files[2])["offset"].to_pylist()
     files[2].unlink()
     done = job("restore", table, "--to", tmp_path / "to", code=1)
-    words = f"orders-0: {len(lost)} records in the table of batches, not in that of records"
+    words = f"orders-0: {len(lost)} records missing from the table of records, but counted in the table of batches"
     assert words in done.out
     made = records(tmp_path / "to/log_dir")
     assert [row[1] for row in made] == [i for i in range(1500) if i not in lost]

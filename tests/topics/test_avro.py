@@ -99,7 +99,7 @@ def test_a_schema_is_bounded_if_no_value_of_it_repeats_or_nests(
         (
             {"type": "array", "items": "null"},
             b"\x80\x80\x80\x80\x10\0",
-            "values that are decoded",
+            "too many values",
         ),
     ],
 )

@@ -135,12 +135,12 @@ def test_a_key_of_a_group_may_have_more_after_it() -> None:
     ids=["numbers", "arrays", "objects", "members"],
 )
 def test_json_of_too_many_values_is_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match="more than the 1048576 values that are decoded"):
+    with pytest.raises(ValueError, match="at most 1048576 are decoded"):
         read_json(data)
 
 
 def test_json_of_too_many_bytes_is_refused() -> None:
-    with pytest.raises(ValueError, match="more than the 16777216 that are decoded"):
+    with pytest.raises(ValueError, match="at most 16777216 are decoded"):
         read_json(b'"' + b"a" * (16 << 20) + b'"')
     text = '\\" ,[' * 3_000_000
     assert read_json(f'"{text}"'.encode()) == text.replace("\\", "")

@@ -97,7 +97,7 @@ def test_what_the_tables_lack_is_a_finding(tmp_path: Path) -> None:
     pq.write_table(rows.slice(0, len(rows) - 5), file)
     done = kfmt("build", tmp_path / "txn-0", tmp_path / "less")
     assert done.code == 1
-    assert "txn-0: 5 records in the table of batches, not in that of records" in done.err
+    assert "txn-0: 5 records missing from the table of records, but counted in the table of batches" in done.err
     pq.write_table(pq.read_table(batches).slice(3), batches)
     done = kfmt("build", tmp_path / "txn-0", tmp_path / "none")
     assert done.code == 3
@@ -110,7 +110,7 @@ def test_options_for_batches_do_not_apply(tmp_path: Path, option: tuple[str, str
     table = export(tmp_path / "table", ORDERS.parent)
     done = kfmt("build", table, tmp_path / "made", *option)
     assert done.code == 2
-    assert "only --compression applies to Parquet" in done.err
+    assert "--compression is the only batch option that applies to Parquet" in done.err
 
 
 def test_a_directory_without_tables(tmp_path: Path) -> None:

@@ -243,7 +243,7 @@ def test_what_is_damaged_beside_the_logs_is_left_behind(tmp_path: Path) -> None:
     assert not (out / "orders-0/leader-epoch-checkpoint").exists()
     assert "orders-0/leader-epoch-checkpoint: damaged" in done.err
     assert ".log.swap" in done.err
-    assert "marked by a broker as deleted; --deleted brings it back" in done.err
+    assert "marked by a broker as deleted; use --deleted to bring it back" in done.err
     assert (out / "meta.properties").read_bytes() == (BROKER / "meta.properties").read_bytes()
     assert not (out / "recovery-point-offset-checkpoint").exists()
     assert not list(out.glob("*-delete"))
