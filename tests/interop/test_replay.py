@@ -387,7 +387,7 @@ def test_too_few_partitions_and_another_topic_are_refused(cluster: Live, tmp_pat
     folder = built(tmp_path / "few-2", [{"value": "a"}])
     done = kfmt("replay", folder, "--bootstrap-server", cluster.address)
     assert done.code == 3
-    assert "few: has 1 partition, so that partition 2 cannot be kept" in done.err
+    assert "few: has 1 partition, so partition 2 cannot be kept" in done.err
     first = built(tmp_path / "again-0", [{"value": "a"}])
     state = tmp_path / "state.json"
     replay(cluster, first, "--state", state)
@@ -408,7 +408,7 @@ def test_a_topic_that_may_not_be_written_is_named(cluster: Live) -> None:
     done = kfmt(*to)
     assert done.code == 3
     assert done.err == (
-        f"kfmt: {cluster.address}: forbidden: exists, but this user may not see it\n"
+        f"kfmt: {cluster.address}: forbidden: exists, but this user is not allowed to describe it\n"
     )
     cluster.command(ACLS, *who, "--operation", "Describe")
     done = kfmt(*to)
