@@ -60,8 +60,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     return ByFile(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several processes, begin with the files that take long."""
+    """Mark what takes long; with several processes, begin with the files that do."""
+    left_out.mark_long(items)
     if hasattr(config, "workerinput"):
         slow = {item.path for item in items if item.get_closest_marker("interop")}
         slowest = {item.path for item in items if item.get_closest_marker("spark")}

@@ -121,7 +121,10 @@ def test_only_partitions_with_open_transactions_are_listed(tmp_path: Path) -> No
     assert "1 open; " in shown
     batches = kfmt("dump", LIVE / "txn-0", "--json").of("batch")
     newest = max(row["max_timestamp"] for row in batches)
-    assert f"open times are measured up to the partition's newest record, {time_text(newest)}\n" in shown
+    assert (
+        f"open times are measured up to the partition's newest record, {time_text(newest)}\n"
+        in shown
+    )
 
 
 @pytest.mark.parametrize("mark", ["delete", "stray", "future"])

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
-LONG = ("brokers", "clusters", "browsers", "servers", "fuzz")
+LONG = ("brokers", "clusters", "browsers", "servers", "fuzz", "long")
+NAMES = Path(__file__).parents[1] / "long_tests.txt"
 SCRIPT = ".ci/long"
+
+
+def names() -> list[str]:
+    """The tests with the mark `long`, by their names in a report."""
+    return [line for line in NAMES.read_text().splitlines() if not line.startswith("#")]
+
+
+def mark_long(items: Sequence[pytest.Item]) -> None:
+    """Give tests the mark `long`."""
+    known = set(names())
+    for item in items:
+        if item.nodeid in known or item.nodeid.partition("[")[0] in known:
+            item.add_marker(pytest.mark.long)
 
 
 class LeftOut:

@@ -97,7 +97,10 @@ def test_what_the_tables_lack_is_a_finding(tmp_path: Path) -> None:
     pq.write_table(rows.slice(0, len(rows) - 5), file)
     done = kfmt("build", tmp_path / "txn-0", tmp_path / "less")
     assert done.code == 1
-    assert "txn-0: 5 records missing from the table of records, but counted in the table of batches" in done.err
+    assert (
+        "txn-0: 5 records missing from the table of records, but counted in the table of batches"
+        in done.err
+    )
     pq.write_table(pq.read_table(batches).slice(3), batches)
     done = kfmt("build", tmp_path / "txn-0", tmp_path / "none")
     assert done.code == 3
