@@ -133,7 +133,7 @@ def test_a_topic_that_is_not_there_is_an_error(logs: Path, tmp_path: Path) -> No
 
 def test_other_options_are_said(logs: Path, tmp_path: Path) -> None:
     export(tmp_path / "to", logs)
-    with pytest.raises(UsageError, match=r"tables was \['records'\], is \['batches'\]"):
+    with pytest.raises(UsageError, match=r"tables was \['records'\], is now \['batches'\]"):
         export(tmp_path / "to", logs, tables="batches")
 
 
@@ -240,7 +240,7 @@ def test_a_kill_leaves_the_old_state_or_the_new(
     assert not (to / "_kfmt/staged").exists()
     refused = kfmt("export", logs, "--to", to, "--force")
     assert refused.code == 2
-    assert "holds a table of kfmt pipeline export" in refused.err
+    assert "is a table of kfmt pipeline export" in refused.err
 
 
 def test_a_second_job_says_who_has_the_directory(tmp_path: Path) -> None:

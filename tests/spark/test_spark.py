@@ -184,7 +184,7 @@ def test_export_is_resumed_and_has_nothing_twice(job: Job, tmp_path: Path) -> No
     assert sum(times[time] == after.get(time) for time in times) >= len(results) // 2 - 1
     assert exported(to) == dumped(source, code=1)
     refused = job("export", source, "--to", to, "--format", "csv", code=2)
-    assert "different options" in refused.err
+    assert "a run with other options" in refused.err
 
 
 @pytest.mark.clusters

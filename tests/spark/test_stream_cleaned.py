@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 
 from tests.support.samples import ORDERS
 from tests.support.segments import positions
+from tests.support.sleeping import while_asleep
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
@@ -109,17 +108,13 @@ def test_a_swap_under_way_is_waited_for(
     clean(folder)
     swap = folder / f"{LOGS[0].name}.swap"
     (folder / LOGS[0].name).rename(swap)
-    ways: list[Callable[[], object]] = [lambda: swap.rename(folder / LOGS[0].name)]
-
-    def sleep(_: float) -> None:
-        ways.pop()()
-
-    monkeypatch.setattr(time, "sleep", sleep)
+    renamed: list[Path] = []
+    while_asleep(monkeypatch, lambda: renamed.append(swap.rename(folder / LOGS[0].name)))
     if reads == "plan":
         split = split_of(follower(folder))
     rows = read_split(source.request, split)
     assert [offset for batch in rows for offset in batch.column("offset").to_pylist()] == LEFT
-    assert not ways
+    assert len(renamed) == 1
 
 
 def test_a_listing_that_misses_a_renamed_segment_is_read_again(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -17,6 +16,7 @@ import pytest
 from tests.spark.test_stream import LOGS, METADATA, offsets
 from tests.support.moving import MovingPartition, batch_bytes
 from tests.support.segments import positions
+from tests.support.sleeping import while_asleep
 from tests.support.spark_rows import close
 
 pytest.importorskip("pyspark")
@@ -130,7 +130,7 @@ def test_a_directory_that_is_renamed_meanwhile_is_looked_for_again(
     folder = disks[0] / "orders-0"
     folder.rename(disks[0] / "away")
     (disks[0] / "away").rename(disks[0].parent / "away")
-    monkeypatch.setattr(time, "sleep", lambda _: (disks[0].parent / "away").rename(folder))
+    while_asleep(monkeypatch, lambda: (disks[0].parent / "away").rename(folder))
     assert source.latest(start) == start
 
 
