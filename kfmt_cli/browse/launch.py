@@ -85,8 +85,11 @@ async def settled(app: BrowserApp, pilot: Any) -> None:
 
 
 def is_drawn(app: BrowserApp) -> bool:
-    """Whether the screen has drawn all changes, and done what waited for that."""
+    """Whether the screen has drawn all changes, and done what waited for that; what is to wait for
+    it begins as a message to a widget."""
     screen = app.screen
+    if any(pump.message_queue_size for pump in (app, screen, *screen.walk_children())):
+        return False
     is_due = screen._layout_required or screen._scroll_required or screen._repaint_required
     return not (is_due or screen._dirty_widgets or screen._callbacks)
 
