@@ -96,8 +96,8 @@ def session(
     master: str, settings: dict[str, str] | None = None, patience: float = PATIENCE
 ) -> Iterator[SparkSession]:
     """A session without log output, stopped at the end; raises SessionError, UsageError. For the
-    parameters see `started`."""
-    with started(master, settings, patience) as ready:
+    parameters see `started`. Its JVM optimises its code, as it also converts rows."""
+    with started(master, settings, patience, java="") as ready:
         yield sql_session(ready())
 
 
@@ -111,16 +111,19 @@ def sql_session(spark: Spark) -> SparkSession:
 
 @contextmanager
 def started(
-    master: str, settings: dict[str, str] | None = None, patience: float = PATIENCE
+    master: str,
+    settings: dict[str, str] | None = None,
+    patience: float = PATIENCE,
+    java: str = FAST_START,
 ) -> Iterator[Callable[[], Spark]]:
     """Begin to start Spark, without log output, stopped at the end; raises UsageError. A function
     that waits for it, while which one can do something else; raises SessionError.
 
     master: `sc://…` is a server of Spark Connect. patience: seconds to wait for its start, and for
-    a cluster worker's response.
+    a cluster worker's response. java: further options of its own JVM.
     """
     check_packages()
-    start: Start = _connected if master.startswith(SCHEME) else _in_own_jvm
+    start: Start = _connected if master.startswith(SCHEME) else partial(_in_own_jvm, java)
     with ExitStack() as stack:
 
         def begin() -> Spark:
@@ -166,7 +169,9 @@ def _connected(server: str, settings: dict[str, str], patience: float) -> Iterat
 
 
 @contextmanager
-def _in_own_jvm(master: str, settings: dict[str, str], patience: float) -> Iterator[SparkContext]:
+def _in_own_jvm(
+    java: str, master: str, settings: dict[str, str], patience: float
+) -> Iterator[SparkContext]:
     """A context of this process's own, with its own JVM."""
     if master.startswith("local"):
         check_java()
@@ -188,7 +193,7 @@ def _in_own_jvm(master: str, settings: dict[str, str], patience: float) -> Itera
                 conf.set(name, value)
         gateway: Any = None
         try:
-            with _environment(_variables(master, quiet)), log.open("wb") as words:
+            with _environment(_variables(master, quiet, java)), log.open("wb") as words:
                 popen = {"stderr": words, "stdout": words}
                 gateway = launch_gateway(conf, popen_kwargs=popen)  # type: ignore[no-untyped-call]
                 context = _in_time(lambda: SparkContext(gateway=gateway, conf=conf), patience)
@@ -246,11 +251,11 @@ def _end(gateway: Any) -> None:
     SparkContext._active_spark_context = None
 
 
-def _variables(master: str, quiet: Path) -> dict[str, str]:
+def _variables(master: str, quiet: Path, java: str) -> dict[str, str]:
     """The environment variables for Spark's own process."""
     found = {"LOG4J_CONFIGURATION_FILE": os.environ.get("LOG4J_CONFIGURATION_FILE", str(quiet))}
     for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
-        found[name] = f"{FAST_START} {os.environ.get(name, '')}".strip()
+        found[name] = f"{java} {os.environ.get(name, '')}".strip()
     if master.startswith("local"):
         # Workers on this machine run this Python, whatever the environment says.
         found["PYSPARK_PYTHON"] = found["PYSPARK_DRIVER_PYTHON"] = sys.executable

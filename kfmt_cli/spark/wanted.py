@@ -106,7 +106,7 @@ def in_folders(request: Request, files: Pieces) -> dict[str, Selection]:
 
 def partitions_of(files: Pieces) -> Iterator[Pieces]:
     """The logs of each partition; its tiered and local segments form one log."""
-    logs = files.those(lambda file: not file.trouble and file.kind is LOG)
+    logs = files.readable.those(lambda file: file.kind is LOG)
     tiered = {log.place for log in logs if log.tiered}
     numbers: dict[Hashable, array[int]] = {}
     for i, log in enumerate(logs):

@@ -87,10 +87,9 @@ def is_on_this_machine(context: SparkContext | None) -> bool:
 
 def settings_of(spark: Spark) -> dict[str, str]:
     """The settings, by name."""
-    context = context_of(spark)
-    if context is not None and context is spark:
-        return dict(context.getConf().getAll())
-    return spark.conf.getAll  # type: ignore[union-attr]
+    from pyspark import SparkContext
+
+    return dict(spark.getConf().getAll()) if isinstance(spark, SparkContext) else spark.conf.getAll
 
 
 def context_of(spark: Spark) -> SparkContext | None:
