@@ -15,6 +15,7 @@ from concurrent.futures import wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kfmt_cli.core.claims import scratch_folder
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PATIENCE = 60.0  # seconds
+HESITATION = 0.5  # seconds
 LEAST_JAVA = 17
 LEAST_SPARK = (4, 0)
 NO_UI = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
@@ -117,21 +119,27 @@ def started(
     java: str = FAST_START,
 ) -> Iterator[Callable[[], Spark]]:
     """Begin to start Spark, without log output, stopped at the end; raises UsageError. A function
-    that waits for it, while which one can do something else; raises SessionError.
+    that waits for it, before which one can do something else; raises SessionError. What fails
+    within a moment, such as a wrong path, does not start it.
 
     master: `sc://…` is a server of Spark Connect. patience: seconds to wait for its start, and for
     a cluster worker's response. java: further options of its own JVM.
     """
     check_packages()
     start: Start = _connected if master.startswith(SCHEME) else partial(_in_own_jvm, java)
+    asked, is_over = Event(), Event()
     with ExitStack() as stack:
 
         def begin() -> Spark:
+            asked.wait(HESITATION)
+            if is_over.is_set():
+                raise SessionError("nothing is to run")
             return stack.enter_context(start(master, settings or {}, patience))
 
         begun = aside(begin)
 
         def ready() -> Spark:
+            asked.set()
             spark = begun.result()
             for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
                 logging.getLogger(name).disabled = True  # each error would be a line of JSON, too
@@ -140,6 +148,8 @@ def started(
         try:
             yield ready
         finally:
+            is_over.set()
+            asked.set()
             wait([begun])
 
 
