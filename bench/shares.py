@@ -22,9 +22,9 @@ from unittest.mock import patch
 from bench.make_files import FULL, HERE, make, make_many
 from bench.process import KFMT, machine, measure, put
 from kfmt_cli.checks.log.verifier import Verifier
-from kfmt_cli.commands import verify_apart
 from kfmt_cli.commands.verify import Verify
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.sharing import engine
 from tools import kafka
 
 SMALL = kafka.SAMPLES / "kafka-3.9.1-broker1/orders-0/00000000000000000000.log"
@@ -47,7 +47,7 @@ def shares(path: str, deep: bool, jobs: int) -> tuple[float, list[float]]:
             yield from pickle.loads(done)  # noqa: S301
 
     began = time.perf_counter()
-    with patch.object(verify_apart, "map_processes", timed):
+    with patch.object(engine, "map_processes", timed):
         list(task.plan((path,)))
         for _ in task.events():
             pass

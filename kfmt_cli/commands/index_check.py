@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 
 from kfmt_cli.broker.lookup import Lookup, choose, look_up
@@ -14,7 +13,6 @@ from kfmt_cli.broker.version import PredictedFor, version_words
 from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.commands.run import Event, Run, Unread, told
 from kfmt_cli.core.compressed_files import WHOLLY_PACKED
-from kfmt_cli.core.parallel import together
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.targets import targets
 from kfmt_cli.disk.tree import size_of
@@ -22,7 +20,8 @@ from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.render.lookup import lookup_lines
 from kfmt_cli.rows.documents import LOOKUP
 from kfmt_cli.rows.result import Result
-from kfmt_cli.sharing.processes import at_once, map_processes, worth
+from kfmt_cli.sharing.engine import Work, outcomes
+from kfmt_cli.sharing.processes import worth
 
 
 @dataclass(slots=True)
@@ -63,20 +62,16 @@ class IndexCheck:
 
     def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
         """Check every segment; yields findings and results in order."""
-        units = list(_units(self._segments))
         jobs = worth(self.jobs, self.total)
-        work = partial(check_unit, checker=self.checker)
-        outcomes = map_processes(work, units, jobs, at_once(len(units), jobs))
-        for unit, done in zip(units, outcomes, strict=True):
-            for (segment, size), outcome in zip(unit, done, strict=True):
-                if isinstance(outcome, Unread):
-                    yield outcome
-                elif outcome is None:
-                    yield from self._alone(segment, advance)
-                else:
-                    advance(size)
-                    for result in outcome:
-                        yield from told(result)
+        found = outcomes(IndexWork(self.checker), self._segments, jobs, advance)
+        for (segment, _), outcome in zip(self._segments, found, strict=True):
+            if isinstance(outcome, InputError):
+                yield Unread.of(outcome)
+            elif outcome is None:
+                yield from self._alone(segment, advance)
+            else:
+                for result in outcome:
+                    yield from told(result)
 
     def _alone(self, segment: Segment, advance: Callable[[int], None]) -> Iterator[Event]:
         """Check a segment in this process, reading its log in blocks."""
@@ -87,31 +82,26 @@ class IndexCheck:
             yield Unread.of(error)
 
 
-def _units(segments: list[tuple[Segment, int]]) -> Iterator[list[tuple[Segment, int]]]:
-    """The segments in order, small ones together, others alone."""
-    return together(segments, lambda sized: None if sized[0].log is None else sized[1])
+@dataclass(frozen=True, slots=True)
+class IndexWork(Work[Segment, list[Result], None]):
+    """Checks the indexes of segments."""
 
+    checker: IndexChecker
 
-def check_unit(
-    unit: list[tuple[Segment, int]], checker: IndexChecker
-) -> list[list[Result] | Unread | None]:
-    """The results for each segment of a unit; None for a segment that is alone."""
-    if len(unit) == 1:
-        return [None]
-    from kfmt_cli.checks.index.packs import check_pack
+    def is_packed(self, item: Segment) -> bool:
+        return item.log is not None
 
-    segments = [segment for segment, _ in unit]
-    done: list[list[Result] | Unread | None] = []
-    healthy = check_pack(segments, checker.interval)
-    for segment, known in zip(segments, healthy, strict=True):
-        if known is not None:
-            done.append(list(checker.healthy(segment, known)))
-            continue
-        try:
-            done.append(list(checker.check(segment, lambda _: None)))
-        except InputError as error:
-            done.append(Unread.of(error))
-    return done
+    def together(self, items: Sequence[Segment]) -> list[list[Result] | None]:
+        from kfmt_cli.checks.index.packs import check_pack
+
+        healthy = check_pack(items, self.checker.interval)
+        return [
+            None if known is None else list(self.checker.healthy(segment, known))
+            for segment, known in zip(items, healthy, strict=True)
+        ]
+
+    def alone(self, item: Segment) -> list[Result]:
+        return list(self.checker.check(item, lambda _: None))
 
 
 def show_lookups(

@@ -1,16 +1,15 @@
-"""verify-crc: checks every log, small ones together, large amounts in several processes."""
+"""verify-crc: checks every log, small ones together, large ones in parts."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from kfmt_cli.checks.log.verifier import Verified, Verifier
+from kfmt_cli.checks.log.verifier import Returning, Verified, Verifier
 from kfmt_cli.checks.partition.folder import FolderChecks
+from kfmt_cli.commands.log_work import CheckedLog, LogWork
 from kfmt_cli.commands.run import Event, Unread, told
-from kfmt_cli.commands.verify_apart import Outcome, Share, healthy, in_processes, shares_of
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
 from kfmt_cli.disk.segment import real_path
@@ -19,6 +18,7 @@ from kfmt_cli.disk.tree import Folder, classify, distinct, inputs_in, is_segment
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
 from kfmt_cli.rows.result import Result, ResultType
+from kfmt_cli.sharing.engine import Outcome, outcomes
 from kfmt_cli.sharing.processes import worth
 
 LOG_RESULT = ResultType(
@@ -79,41 +79,42 @@ class Verify:
 
     def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
         """Check all files; yields findings and results in order."""
-        units = _units(self._files, self._sizes)
-        shares: list[Share] = []
-        if worth(self.jobs, self.total) > 1:
-            shares = shares_of(units, self.verifier, self.jobs)
-        if len(shares) > 1:
-            outcomes = in_processes(shares, self.verifier, self.jobs, advance)
-        else:
-            outcomes = self._here(units, advance)
+        sized = zip(self._files, self._sizes, strict=True)
+        jobs = worth(self.jobs, self.total)
+        found = outcomes(LogWork(self.verifier), sized, jobs, advance)
         alone = (file for group in self._groups if group.folder is None for file in group.files)
         given = {real_path(file.path) for file in alone}
         for group in self._groups:
-            yield from self._group(group, given, outcomes, advance)
+            yield from self._group(group, given, found, advance)
 
     def _group(
         self,
         group: _Files,
         given: Collection[str],
-        outcomes: Iterator[Outcome | None],
+        found: Iterator[Outcome[CheckedLog]],
         advance: Callable[[int], None],
     ) -> Iterator[Event]:
         """Yield the events of the files of a group, then findings across them. given: the real
         paths of files that are no directory's."""
         checks = FolderChecks()
         for file in group.files:
-            outcome = next(outcomes)
+            outcome = next(found)
+            verified = None
             if outcome is None:
                 verified = yield from self._stream(file, advance)
+            elif isinstance(outcome, InputError):
+                yield Unread.of(outcome)
             else:
-                verified = yield from self._tell(file, outcome)
+                verified, findings = outcome
+                result = self._result(file.name, _kind_name(file))
+                yield from _counted(result, findings)
+                yield self._finished(result, verified)
             checks.take(file, verified)
-        if group.folder is not None and (found := checks.finish(group.folder, given)):
+        if group.folder is not None and (across := checks.finish(group.folder, given)):
             kind = "partition" if any(map(is_segment, group.files)) else "directory"
             result = self._result(group.folder.name, kind)
             result.of_directory = True
-            yield from _counted(result, iter(found))
+            yield from _counted(result, across)
             yield result
 
     def _stream(
@@ -121,24 +122,14 @@ class Verify:
     ) -> Generator[Event, None, Verified | None]:
         """Check a file in this process, yielding findings as they are made."""
         result = self._result(file.name, _kind_name(file))
+        found = Returning(self.verifier.findings(file, advance))
         try:
-            verified: Verified = yield from _counted(result, self.verifier.findings(file, advance))
+            yield from _counted(result, found)
         except InputError as error:
             yield Unread.of(error)
             return None
-        yield self._finished(result, verified)
-        return verified
-
-    def _tell(self, file: Input, outcome: Outcome) -> Generator[Event, None, Verified | None]:
-        """The events of a file that another process checked."""
-        if outcome.verified is None:
-            assert outcome.unread is not None
-            yield outcome.unread
-            return None
-        result = self._result(file.name, _kind_name(file))
-        yield from _counted(result, iter(outcome.findings))
-        yield self._finished(result, outcome.verified)
-        return outcome.verified
+        yield self._finished(result, found.value)
+        return found.value
 
     @staticmethod
     def _finished(result: Result, verified: Verified) -> Result:
@@ -148,24 +139,10 @@ class Verify:
     def _result(self, name: str, kind: str) -> Result:
         return Result(LOG_RESULT, name, kind, findings=Findings(self.most_findings))
 
-    def _here(
-        self, units: list[list[Input]], advance: Callable[[int], None]
-    ) -> Iterator[Outcome | None]:
-        """Check the files in this process, pack by pack; None for one to be read individually."""
-        for unit in units:
-            for found in healthy(unit, self.verifier):
-                if found is not None:
-                    advance(found.bytes)
-                yield None if found is None else Outcome(found)
 
-
-def _counted(result: Result, found: Iterator[Finding]) -> Generator[Event, None, Any]:
-    """Count all findings in the result and yield those to show; returns what `found` returns."""
-    while True:
-        try:
-            finding = next(found)
-        except StopIteration as end:
-            return end.value
+def _counted(result: Result, found: Iterable[Finding]) -> Iterator[Finding]:
+    """Count all findings in the result and yield those to show."""
+    for finding in found:
         result.count([finding])
         if result.findings.admits(finding):
             yield finding
@@ -174,15 +151,6 @@ def _counted(result: Result, found: Iterator[Finding]) -> Generator[Event, None,
 def _kind_name(file: Input) -> str:
     """The file's kind; a file of unknown kind counts as a log."""
     return file.kind.name if file.kind in LOGS else LOG.name
-
-
-def _units(files: list[Input], sizes: list[int]) -> list[list[Input]]:
-    """The files in order, small ones together."""
-    if len(files) == 1:
-        return [files]
-    from kfmt_cli.checks.log.packs import packs
-
-    return list(packs(files, sizes))
 
 
 @dataclass(slots=True)

@@ -26,7 +26,9 @@ AHEAD = 3  # shares per process that are submitted before their results are need
 
 def worth(jobs: int, n_bytes: int) -> int:
     """The number of processes worth starting for a number of bytes, at most `jobs`."""
-    return jobs if n_bytes >= MANY_BYTES or COPIES.are_elsewhere else 1
+    if COPIES.are_elsewhere:  # requests are made at once, even on one core
+        return max(jobs, 2)
+    return jobs if n_bytes >= MANY_BYTES else 1
 
 
 def at_once(n_shares: int, jobs: int) -> int:

@@ -16,12 +16,12 @@ import pytest
 from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.checks.log import packs
 from kfmt_cli.checks.log.verifier import Verifier
-from kfmt_cli.commands import index_check, verify, verify_apart
+from kfmt_cli.commands import index_check, log_work, verify
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.rows.finding_row import finding_row
 from kfmt_cli.rows.result import Result
-from kfmt_cli.sharing import processes
+from kfmt_cli.sharing import engine, processes
 from kfmt_cli.sharing.processes import map_processes
 from tests.support.mutants import mutant_of
 from tests.support.samples import ORDERS, TXN, UPGRADED, environment, kfmt
@@ -93,7 +93,7 @@ def test_index_check_of_packs(
         interval = rng.choice([100, 1024, 4096])
         together = check(folder, interval)
         with monkeypatch.context() as one_by_one:
-            one_by_one.setattr(index_check, "_units", alone)
+            one_by_one.setattr(engine, "together", alone)
             assert check(folder, interval) == together, f"mutant {i}"
         n_accused += any(isinstance(each_object, dict) for each_object in together)
         shutil.rmtree(folder)
@@ -114,7 +114,7 @@ def test_verify_crc_of_packs(deep: bool, tmp_path: Path, monkeypatch: pytest.Mon
         harmed(folder, rng, (".log",))
         together = check(folder)
         with monkeypatch.context() as one_by_one:
-            one_by_one.setattr(verify, "_units", alone)
+            one_by_one.setattr(engine, "together", alone)
             assert check(folder) == together, f"mutant {i}"
         shutil.rmtree(folder)
 
@@ -122,11 +122,11 @@ def test_verify_crc_of_packs(deep: bool, tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED], ids=lambda item: item.parent.name)
 def test_a_large_log_in_pieces(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each piece as a process would do it, in this one."""
-    monkeypatch.setattr(verify_apart, "LARGE", 0)
-    monkeypatch.setattr(verify_apart, "MOST_PIECE", 6000)
-    monkeypatch.setattr(verify_apart, "LEAST_PIECE", 2000)
+    monkeypatch.setattr(engine, "LARGE", 0)
+    monkeypatch.setattr(log_work, "MOST_PIECE", 6000)
+    monkeypatch.setattr(log_work, "LEAST_PIECE", 2000)
     monkeypatch.setattr(processes, "MANY_BYTES", 0)
-    monkeypatch.setattr(verify_apart, "map_processes", lambda work, items, *_: map(work, items))
+    monkeypatch.setattr(engine, "map_processes", lambda work, items, *_: map(work, items))
     data = log.read_bytes()
     for i in range(60):
         folder = tmp_path / str(i)
@@ -172,7 +172,7 @@ def test_packs_hold_what_they_should(tmp_path: Path) -> None:
     shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
     task = verify.Verify(Verifier(True, Limit(), 0))
     assert list(task.plan((str(tmp_path),))) == []
-    (unit,) = packs.packs(task._files, task._sizes)
+    unit = task._files
     assert len(unit) == 7
     assert all(verified is not None for verified in packs.verify_pack(unit, True, Limit()))
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from itertools import islice
+from typing import Generic, TypeVar
 
 from kfmt_cli.checks.base import LogCheck, Scope
 from kfmt_cli.checks.log.extent import Extent
@@ -23,6 +24,9 @@ from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead, is_heavy
 from kfmt_cli.log.open_log import OpenLog, open_log
 from kfmt_cli.log.records import Records
+
+# A process returns at most this many findings; the main process reads a file with more.
+MOST_HANDED = 10_000
 
 
 def with_headers_checked(blocks: Iterable[Block], checks: list[LogCheck]) -> Iterator[Block]:
@@ -102,15 +106,24 @@ def declared(run: Block) -> int:
 G = TypeVar("G")
 
 
-def all_of(found: Generator[Finding, None, G], most: int) -> tuple[list[Finding], G] | None:
-    """A check's findings and its return value; None if it makes more than `most` findings."""
-    held: list[Finding] = []
-    try:
-        while len(held) <= most:
-            held.append(next(found))
-    except StopIteration as end:
-        return held, end.value
-    return None
+class Returning(Generic[G]):
+    """Iterates over the findings of a check and keeps what it returns."""
+
+    value: G
+    """Set after the last finding."""
+
+    def __init__(self, found: Generator[Finding, None, G]) -> None:
+        self._found = found
+
+    def __iter__(self) -> Iterator[Finding]:
+        self.value = yield from self._found
+
+
+def all_of(found: Generator[Finding, None, G]) -> tuple[G, list[Finding]] | None:
+    """What a check returns, and its findings; None if it makes more than `MOST_HANDED`."""
+    check = Returning(found)
+    held = list(islice(check, MOST_HANDED + 1))
+    return (check.value, held) if len(held) <= MOST_HANDED else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ from kfmt_cli.broker.start.outcome import Start
 from kfmt_cli.broker.version import PredictedFor
 from kfmt_cli.checks.history.scopes import HistoryCheck
 from kfmt_cli.checks.index.checker import IndexChecker
-from kfmt_cli.checks.log.verifier import Verified, Verifier
+from kfmt_cli.checks.log.verifier import Returning, Verified, Verifier
 from kfmt_cli.checks.partition.folder import FolderChecks
 from kfmt_cli.checks.whole_segment import CheckedSegment, SegmentChecker
 from kfmt_cli.commands.check.checked_directory import CHECK_RESULT, CheckedDirectory
 from kfmt_cli.commands.check.directories import CheckedPartitions
-from kfmt_cli.commands.check.read_segments import Outcome, SegmentGroup, SegmentsRead, segments_in
+from kfmt_cli.commands.check.read_segments import SegmentGroup, SegmentWork, segments_in, sized
 from kfmt_cli.commands.check.show import show
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
@@ -37,6 +37,8 @@ from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
+from kfmt_cli.sharing.engine import Outcome, outcomes
+from kfmt_cli.sharing.processes import worth
 
 # A file of unknown type is read as a log; reading fails if it is not one.
 _LOGS = LOGS | {UNKNOWN}
@@ -103,11 +105,13 @@ class CheckPaths:
             _log_directories(folders, given),
             self.kafka,
         )
-        reading = SegmentsRead(groups, self._checker, self.jobs)
-        with self.run.host.progress(reading.total) as progress:
-            outcomes = reading.outcomes()
+        segments = sized(groups)
+        total = sum(size for _, size in segments)
+        with self.run.host.progress(total) as progress:
+            work, jobs = SegmentWork(self._checker), worth(self.jobs, total)
+            checked = outcomes(work, segments, jobs, progress.advance)
             for group in groups:
-                self._group(group, outcomes, partitions, progress.advance)
+                self._group(group, checked, partitions, progress.advance)
         self._findings(self._of_indexes)
         for folder in folders:
             self._other_files(folder.input(name) for name in folder.readable)
@@ -187,7 +191,7 @@ class CheckPaths:
     def _group(
         self,
         group: SegmentGroup,
-        outcomes: Iterator[Outcome],
+        checked: Iterator[Outcome[CheckedSegment]],
         partitions: CheckedPartitions,
         advance: Callable[[int], None],
     ) -> None:
@@ -195,7 +199,7 @@ class CheckPaths:
         checks = FolderChecks()
         histories: list[HistoryCheck] | None = None
         for segment in group.segments:
-            outcome = next(outcomes)
+            outcome = next(checked)
             if segment.log is None:
                 self._of_indexes += self._alone(segment)
                 continue
@@ -219,24 +223,23 @@ class CheckPaths:
             self._of_histories += check.finish()
 
     def _segment(
-        self, segment: Segment, log: Input, outcome: Outcome, advance: Callable[[int], None]
+        self,
+        segment: Segment,
+        log: Input,
+        outcome: Outcome[CheckedSegment],
+        advance: Callable[[int], None],
     ) -> CheckedSegment | None:
         """Report on one segment; None if its log could not be read."""
         shown = Findings(self.most_findings)
         done = None
         if isinstance(outcome, CheckedSegment):
             done = outcome
-            advance(done.verified.bytes)
         elif outcome is None:
             self._sizes[log.name] = size_of(log)
-            found = self._checker.check(segment, advance)
+            found = Returning(self._checker.check(segment, advance))
             try:
-                while True:
-                    finding = next(found)
-                    if shown.admits(finding):
-                        self._finding(finding)
-            except StopIteration as end:
-                done = end.value
+                self._findings(filter(shown.admits, found))
+                done = found.value
             except InputError as error:
                 outcome = error
         if done is None:
