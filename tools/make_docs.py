@@ -28,6 +28,7 @@ from kfmt_cli.render.pages import PAGES
 from kfmt_cli.render.pages.page import facts_of
 from kfmt_cli.rows.column import PLACE, Column, ColumnKind, Placed, RowType
 from kfmt_cli.rows.compared_range import COMPARED_RANGE
+from kfmt_cli.rows.counted_batches import COUNTED
 from kfmt_cli.rows.format_entries import entries_of, size_words
 from kfmt_cli.rows.json_shapes import OF_MEMBERS, VERSION, WORDS, Schema
 from kfmt_cli.rows.table_types import FOUND_RECORDS, TABLES
@@ -273,6 +274,7 @@ def spark_tables() -> str:
     for words, rows in (
         ("ranges, of `compare`", COMPARED_RANGE),
         ("found, of `find`", FOUND_RECORDS),
+        *((f"{name}, of `stats`", rows) for name, rows in COUNTED.items()),
     ):
         parts.append(f"\n## Table {words}\n\n{rows.doc}\n\n| column | type | |\n|---|---|---|\n")
         parts += [f"| `{leaf.name}` | {type_name(leaf)} | {leaf.doc} |\n" for leaf in rows.leaves]

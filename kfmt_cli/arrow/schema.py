@@ -16,6 +16,7 @@ _ITEM = "element"
 HEADERS = pa.list_(pa.field(_ITEM, HEADER))
 CONSUMED_HEADERS = pa.list_(pa.field(_ITEM, CONSUMED_HEADER))
 _TYPES = {
+    ColumnKind.REAL: pa.float64(),
     ColumnKind.FLAG: pa.bool_(),
     ColumnKind.CHOICE: pa.string(),
     ColumnKind.BYTES: pa.binary(),

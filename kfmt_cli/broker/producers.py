@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kfmt_cli.core.codecs.checksum import CRC32C, RunningCrc
+from kfmt_cli.core.codecs.checksum import CRC32C, crc_of
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.batch import RECORD
@@ -178,9 +178,8 @@ class Producers:
         )
         front = {"version": 1, "crc": 0, "producers_count": len(self.of)}
         checked = PRODUCER_SNAPSHOT.write(front)[PRODUCER_SNAPSHOT.offset_of("producers_count") :]
-        crc = RunningCrc(CRC32C)
-        crc.update(checked + states)
-        return PRODUCER_SNAPSHOT.write({**front, "crc": crc.value}) + states
+        crc = crc_of(CRC32C, checked + states)
+        return PRODUCER_SNAPSHOT.write({**front, "crc": crc}) + states
 
 
 def events_of(block: Block, chosen: IntArray) -> Iterator[Event]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -54,12 +53,12 @@ class Screen:
     @property
     def width(self) -> int | None:
         """Terminal width for rows, in columns; None if standard output is not a terminal."""
-        return shutil.get_terminal_size().columns if self.out_is_terminal else None
+        return _columns() if self.out_is_terminal else None
 
     @property
     def err_width(self) -> int | None:
         """Terminal width of standard error, in columns; None if it is not a terminal."""
-        return shutil.get_terminal_size().columns if self.err_is_terminal else None
+        return _columns() if self.err_is_terminal else None
 
     def reached(self, exit_code: ExitCode) -> None:
         """Raise the exit code to this one, unless it is already higher."""
@@ -116,6 +115,12 @@ class Screen:
             yield progress
         finally:
             progress.stop()
+
+
+def _columns() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns
 
 
 class ProgressBar:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from kfmt_cli.checks.log.extent import Extent
 from kfmt_cli.checks.log.verifier import MOST_HANDED, Stretch, Verified, Verifier, all_of
@@ -16,8 +17,9 @@ from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.findings.finding import Finding, in_order
 from kfmt_cli.sharing.engine import Work
 from kfmt_cli.sharing.piece import Piece, cut
-from kfmt_cli.sharing.read_piece import Edges, PieceReader, facts_of
-from kfmt_cli.sharing.seams import Seam, is_torn
+
+if TYPE_CHECKING:
+    from kfmt_cli.sharing.read_piece import Edges
 
 LEAST_PIECE, MOST_PIECE = 16 << 20, 256 << 20
 
@@ -63,6 +65,8 @@ class LogWork(Work[Input, CheckedLog, PieceFindings]):
 
     def part(self, piece: Piece) -> PieceFindings | None:
         """Check a piece; None if it has too many findings or the file has changed."""
+        from kfmt_cli.sharing.read_piece import PieceReader, facts_of
+
         limit = self.verifier.limit
         reader = PieceReader(limit=limit, searches=True)
         stretch = Stretch(True, limit, piece.base_offset)
@@ -80,6 +84,8 @@ class LogWork(Work[Input, CheckedLog, PieceFindings]):
         return PieceFindings(piece, stretch.records, stretch.extent, reader.edges, findings)
 
     def joined(self, parts: list[PieceFindings]) -> CheckedLog | None:
+        from kfmt_cli.sharing.seams import Seam, is_torn
+
         if is_torn(part.edges for part in parts):
             return None
         seam = Seam(parts[0].piece.path)

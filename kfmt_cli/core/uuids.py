@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import uuid
 
 
 def uuid_text(data: bytes) -> str:
@@ -14,6 +13,8 @@ def uuid_text(data: bytes) -> str:
 def uuid_bytes(text: str) -> bytes:
     """The inverse of `uuid_text`; also accepts the form with hyphens. Raises ValueError."""
     if len(text) == 36:
+        import uuid
+
         return uuid.UUID(text).bytes
     data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     if len(data) != 16:

@@ -9,7 +9,7 @@ import re
 import struct
 from pathlib import Path
 
-from kfmt_cli.core.codecs.checksum import CRC32C, RunningCrc
+from kfmt_cli.core.codecs.checksum import CRC32C, crc_of
 
 REDPANDA = "Redpanda data, whose segments kfmt does not read; read the topics with a Kafka client"
 # header_crc, size_bytes, base_offset, type, crc, attributes, last_offset_delta, first_timestamp,
@@ -30,9 +30,7 @@ def is_redpanda_batch(start: bytes) -> bool:
     if len(start) < _HEADER.size:
         return False
     stored, size = struct.unpack_from("<Ii", start)
-    crc = RunningCrc(CRC32C)
-    crc.update(start[4 : _HEADER.size])
-    return bool(size >= _HEADER.size and crc.value == stored)
+    return bool(size >= _HEADER.size and crc_of(CRC32C, start[4 : _HEADER.size]) == stored)
 
 
 def is_redpanda_directory(path: str) -> bool:

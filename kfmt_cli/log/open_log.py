@@ -71,16 +71,24 @@ def no_batch_found(name: str) -> str:
     return f"{name}: not a Kafka log segment: no batch found"
 
 
+def _foreign(start: bytes) -> str | None:
+    """The description of a foreign file that begins with these bytes; None if unknown."""
+    return REDPANDA if is_redpanda_batch(start) else foreign_words(start)
+
+
 def _checked(file: Input, reader: LogReader, start: bytes) -> Iterator[Block]:
     """The reader's blocks; raises InputError immediately if the file has no batch."""
     blocks = reader.blocks()
     first = next(blocks, None)
     if first is None:
         return iter(())
-    foreign = REDPANDA if is_redpanda_batch(start) else foreign_words(start)
-    if is_packed(start) and not (len(first.batches) and first.batches.position[0] == 0):
-        raise InputError(f"{file.name}: not a Kafka log segment: {foreign}")
-    if len(first.batches) or reader.plausible or (file.named_by_kafka and not foreign):
+    has_batches = len(first.batches) > 0
+    if is_packed(start) and not (has_batches and first.batches.position[0] == 0):
+        raise InputError(f"{file.name}: not a Kafka log segment: {_foreign(start)}")
+    if has_batches or reader.plausible:
+        return chain([first], blocks)
+    foreign = _foreign(start)
+    if file.named_by_kafka and not foreign:
         return chain([first], blocks)
     second = next(blocks, None)
     if second is None and foreign:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
@@ -52,6 +51,7 @@ def map_processes(
     if jobs <= 1 or len(items) <= 1:
         yield from map(function, items)
         return
+    import multiprocessing
     from concurrent.futures import Future, ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
@@ -107,6 +107,8 @@ def _end_when_told() -> None:
 
 
 def _end_with_parent() -> None:
+    import multiprocessing
+
     main = multiprocessing.parent_process()
     assert main is not None
     main.join()

@@ -8,6 +8,7 @@ from kfmt_cli.core.layout.field import MILLISECONDS
 from kfmt_cli.rows.column import Column, ColumnKind
 
 _TYPES = {
+    ColumnKind.REAL: "double",
     ColumnKind.FLAG: "boolean",
     ColumnKind.CHOICE: "string",
     ColumnKind.BYTES: "binary",

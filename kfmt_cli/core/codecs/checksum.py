@@ -22,6 +22,7 @@ CRC32 = 0xEDB88320  # reflected polynomials
 CRC32C = 0x82F63B78
 
 LONG_REGION = 1024
+WORTH_IMPORT = 64 << 10  # bytes
 
 
 @cache
@@ -54,6 +55,12 @@ def crc_of_regions(
     else:
         scan.crc(data, regions, _table(polynomial), out)
     return out
+
+
+def crc_of(polynomial: int, data: bytes) -> int:
+    """The CRC of some bytes."""
+    regions = np.array([0]), np.array([len(data)])
+    return int(crc_of_regions(polynomial, data, *regions, len(data) >= WORTH_IMPORT)[0])
 
 
 class RunningCrc:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kfmt_cli.core.codecs.checksum import CRC32C, RunningCrc
+from kfmt_cli.core.codecs.checksum import CRC32C, crc_of
 from kfmt_cli.core.layout.field import BYTE, OFFSET
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.disk.kinds.kind import Contents, Input, Kind, Level, read_filled, read_whole
@@ -123,13 +123,12 @@ def _snapshot_front(name: str, data: bytes, findings: list[Finding]) -> int:
     version, count = int(front["version"]), int(front["producers_count"])
     if version != 1:
         malformed(0, f"version {version}; only 1 is supported", 1, version)
-    crc = RunningCrc(CRC32C)
     checked_from = layout.offset_of("producers_count")
-    crc.update(data[checked_from:])
+    computed = crc_of(CRC32C, data[checked_from:])
     stored = int(front["crc"])
-    if crc.value != stored:
+    if computed != stored:
         words = (
-            f"stored {stored:08x}, computed {crc.value:08x} over bytes "
+            f"stored {stored:08x}, computed {computed:08x} over bytes "
             f"{checked_from}–{len(data) - 1}"
         )
         findings.append(
@@ -138,7 +137,7 @@ def _snapshot_front(name: str, data: bytes, findings: list[Finding]) -> int:
                 codes.SNAPSHOT_CRC_MISMATCH,
                 layout.offset_of("crc"),
                 words,
-                expected=f"{crc.value:08x}",
+                expected=f"{computed:08x}",
                 found=f"{stored:08x}",
             )
         )

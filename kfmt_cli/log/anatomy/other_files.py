@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.core.codecs.checksum import CRC32C, RunningCrc
+from kfmt_cli.core.codecs.checksum import CRC32C, crc_of
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.tree import Node, tree
 from kfmt_cli.disk.kinds.fixed import MOST_BYTES, FixedReader
@@ -90,11 +90,10 @@ def _check(front: Node, data: bytes) -> None:
     crc = next((child for child in front.children if child.name == "crc"), None)
     if crc is None or crc.fault is not None:
         return
-    running = RunningCrc(CRC32C)
-    running.update(data[crc.end :])
+    computed = crc_of(CRC32C, data[crc.end :])
     covered = f"CRC-32C of bytes {crc.end:x}..{len(data) - 1:x}"
-    crc.is_bad = running.value != crc.value
-    crc.meaning = f"✗ {covered} is {running.value:08x}" if crc.is_bad else f"✓ {covered}"
+    crc.is_bad = computed != crc.value
+    crc.meaning = f"✗ {covered} is {computed:08x}" if crc.is_bad else f"✓ {covered}"
 
 
 def _lines(data: bytes) -> Iterator[Node]:

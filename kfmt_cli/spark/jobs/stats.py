@@ -6,20 +6,20 @@ Tasks count the batches of each piece from their headers; the driver adds up the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from kfmt_cli.arrow.arrays import TIME
 from kfmt_cli.arrow.checking import micros, results_of
 from kfmt_cli.arrow.piece_blocks import blocks_of
+from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.table_file import table_file
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.rows.counted_batches import COUNTED
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.sharing.piece import Piece, telling
 from kfmt_cli.sharing.request import Request
@@ -28,29 +28,6 @@ from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened
 from kfmt_cli.spark.ledger import Ledger
 from kfmt_cli.spark.work import run
 
-TOPICS = pa.schema(
-    [
-        *(("topic", pa.string()), ("partitions", pa.int64()), ("batches", pa.int64())),
-        *(("records", pa.int64()), ("bytes", pa.int64()), ("records_per_batch", pa.float64())),
-        *(("bytes_per_record", pa.float64()), ("codecs", pa.string()), ("skew", pa.float64())),
-        *(("first_time", TIME), ("last_time", TIME)),
-    ]
-)
-PARTITIONS = pa.schema(
-    [
-        *(("topic", pa.string()), ("partition", pa.int32()), ("batches", pa.int64())),
-        *(("records", pa.int64()), ("bytes", pa.int64()), ("first_offset", pa.int64())),
-        *(("last_offset", pa.int64()), ("first_time", TIME), ("last_time", TIME)),
-    ]
-)
-PRODUCERS = pa.schema(
-    [
-        *(("topic", pa.string()), ("producer_id", pa.int64()), ("batches", pa.int64())),
-        *(("records", pa.int64()), ("bytes", pa.int64()), ("records_per_batch", pa.float64())),
-        *(("bytes_per_batch", pa.float64()), ("compressed", pa.float64())),
-        *(("last_epoch", pa.int32()), ("first_time", TIME), ("last_time", TIME)),
-    ]
-)
 NONE = -1
 """The producer id for batches without one."""
 
@@ -174,13 +151,10 @@ def run_job(context: Context) -> JobSummary:
             producers[topic, producer].add(Counted(*found))
         findings.take(result)
     topics = _topics(partitions)
-    tables: dict[str, tuple[pa.Schema, Iterable[dict[str, Any]]]] = {
-        "topics": (TOPICS, topics),
-        "partitions": (PARTITIONS, _partitions(partitions)),
-        "producers": (PRODUCERS, _producers(producers)),
-    }
+    tables = topics, _partitions(partitions), _producers(producers)
     summary = JobSummary()
-    for name, (schema, rows) in tables.items():
+    for (name, type_), rows in zip(COUNTED.items(), tables, strict=True):
+        schema = schema_of(type_.leaves)
         with table_file(f"{context.to}/{name}", schema, context.format) as table:
             table.add(rows)
         summary.numbers[name] = table.rows
