@@ -64,6 +64,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what takes long; with several processes, begin with the files that do."""
     left_out.mark_long(items)
+    left_out.keep_share(config, items)
     if hasattr(config, "workerinput"):
         slow = {item.path for item in items if item.get_closest_marker("interop")}
         slowest = {item.path for item in items if item.get_closest_marker("spark")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,25 @@ def mark_long(items: Sequence[pytest.Item]) -> None:
     for item in items:
         if item.nodeid in known or item.nodeid.partition("[")[0] in known:
             item.add_marker(pytest.mark.long)
+
+
+def keep_share(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the share of the long tests that `KFMT_LONG_SHARE` names, as 2/4: of each file, every
+    fourth one from the third on. Those of all shares are all tests."""
+    share = os.environ.get("KFMT_LONG_SHARE")
+    if not share:
+        return
+    number, of = map(int, share.split("/"))
+    seen: Counter[Path] = Counter()
+    kept: list[pytest.Item] = []
+    dropped: list[pytest.Item] = []
+    for item in items:
+        is_long = any(map(item.get_closest_marker, LONG))
+        is_kept = not is_long or seen[item.path] % of == number % of
+        seen[item.path] += is_long
+        (kept if is_kept else dropped).append(item)
+    config.hook.pytest_deselected(items=dropped)
+    items[:] = kept
 
 
 class LeftOut:
