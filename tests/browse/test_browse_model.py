@@ -418,3 +418,11 @@ def test_a_payload_that_is_missing_is_not_one_that_is_empty(
 ) -> None:
     found = dict(content_of(write(tmp_path / "t-0", batch_of(record(key, value), 0, 1))).said(0))
     assert (found["key"], found["value"]) == said
+
+
+def test_each_row_is_found_in_its_block(tmp_path: Path) -> None:
+    shown = shown_log(big_log(tmp_path / "orders-0", 300))
+    assert len(shown.outline.anchors) > 5
+    for row in range(0, shown.outline.n_rows, 97):
+        block, i = shown.find(row)
+        assert int(block.batches.number[i]) == row

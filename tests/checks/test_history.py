@@ -7,18 +7,25 @@ from pathlib import Path
 
 import pytest
 
+from kfmt_cli.checks.history.facts import LogPrint
+from kfmt_cli.checks.index.checker import IndexChecker
+from kfmt_cli.checks.log.verifier import Verifier, all_of
+from kfmt_cli.checks.whole_segment import SegmentChecker
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.tree import listing
 from tests.support.rebuild import batch_of, record, with_crc
 from tests.support.samples import kfmt
 from tests.support.segments import with_bytes, write
 
+START, OUTSIDE = "broker_start", "offset-out-of-segment"
 PRODUCER_AT = 43  # its id, its epoch and the base sequence
 LARGEST = (1 << 31) - 1  # sequence; 0 follows
 
 
-def batch(offset: int, sequence: int) -> bytes:
-    """A batch of producer 7 with one record."""
+def batch(offset: int, sequence: int, producer: int = 7) -> bytes:
+    """A batch of a producer with one record."""
     data = batch_of(record(b"k", b"v"), 0, 1, offset)
-    return with_crc(with_bytes(data, PRODUCER_AT, struct.pack(">qhi", 7, 0, sequence)))
+    return with_crc(with_bytes(data, PRODUCER_AT, struct.pack(">qhi", producer, 0, sequence)))
 
 
 def of_producers(folder: Path) -> list[str]:
@@ -54,3 +61,48 @@ def test_segments_that_overlap_excuse_no_gap_of_a_sequence(tmp_path: Path) -> No
     write(tmp_path / "t-0", batch(0, 10) + batch(1, 11), f"{0:020}.log")
     write(tmp_path / "t-0", batch(1, 20), f"{1:020}.log")
     assert of_producers(tmp_path / "t-0") == ["gap"]
+
+
+def test_equal_batches_have_equal_prints(tmp_path: Path) -> None:
+    def print_of(name: str, *batches: bytes, prints: bool = True) -> LogPrint | None:
+        write(tmp_path / name, b"".join(batches), f"{0:020}.log")
+        indexes = IndexChecker(Limit())
+        checker = SegmentChecker(Verifier(True, Limit(), 0), indexes, prints)
+        (segment,) = listing(str(tmp_path / name)).segments
+        (small,) = checker.small([segment])
+        assert small is not None
+        assert small.history is not None
+        done = all_of(checker.check(segment))
+        assert done is not None
+        assert done[0].history is not None
+        assert done[0].history.print == small.history.print
+        return small.history.print
+
+    one, two = batch(0, 10), batch(1, 11)
+    assert print_of("a-0", one, two) == print_of("b-0", one, two) != print_of("c-0", one)
+    assert print_of("d-0", one, prints=False) is None
+
+
+def test_a_batch_that_is_there_twice_stops_a_start_that_indexes_it(tmp_path: Path) -> None:
+    """An index takes greater offsets only. Of two equal ones, the second needs an entry."""
+    one, two, three = batch(0, 10), batch(1, 11), batch(2, 12)
+    write(tmp_path / "t-0", one + two + three + three, f"{0:020}.log")
+    often, rarely = (
+        kfmt("check", tmp_path / "t-0", *options, "--json").of(START)
+        for options in (("--index-interval-bytes", "10"), ())
+    )
+    place = f"byte {3 * len(one)}: an offset not greater than the last index entry's"
+    assert [row["starts"] for row in often + rarely] == [False, False, True, True]
+    assert all(row["reason"].endswith(place) for row in often)
+
+
+def test_a_producer_is_known_from_before_a_segment_without_it(tmp_path: Path) -> None:
+    for offset, sequence, producer in ((0, 10, 7), (1, 0, 8), (2, 10, 7)):
+        write(tmp_path / "t-0", batch(offset, sequence, producer), f"{offset:020}.log")
+    assert of_producers(tmp_path / "t-0") == ["repeated"]
+
+
+def test_a_segment_takes_offsets_that_fit_into_31_bits(tmp_path: Path) -> None:
+    for name, offset, codes in (("a-0", LARGEST, []), ("b-0", LARGEST + 1, [OUTSIDE])):
+        write(tmp_path / name, batch(0, 10) + batch(offset, 11), f"{0:020}.log")
+        assert kfmt("verify-crc", tmp_path / name, "--json").codes == codes

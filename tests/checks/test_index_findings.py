@@ -235,3 +235,30 @@ def test_what_was_not_looked_at_is_counted_by_kind() -> None:
     assert "offset_index" not in checked
     assert checked["producer_snapshot"] == len(list(folder.glob("*.snapshot")))
     assert "not_looked_at" not in kfmt("verify-crc", TXN, "--json").rows[-1]
+
+
+def test_an_entry_out_of_order_is_told_with_the_one_before(tmp_path: Path) -> None:
+    one = batch_of(record(b"k", b"v"), 0, 1)
+    log = b"".join(struct.pack(">q", i) + one[8:] for i in range(5))
+    entries = [(1, len(one)), (3, 3 * len(one)), (2, 2 * len(one)), (4, 4 * len(one))]
+    segment(tmp_path, log, b"".join(struct.pack(">ii", *entry) for entry in entries))
+    (found,) = kfmt("index-check", tmp_path, "--json").of("finding")[:1]
+    assert found["code"] == "index-entries-not-increasing"
+    step = 3 * len(one)
+    words = (
+        f"entry 2: offset 2, log position {step - len(one)}, after offset 3, log position {step}"
+    )
+    assert found["message"] == words
+
+
+def test_an_aborted_transaction_ends_at_its_marker(tmp_path: Path) -> None:
+    for file in TXN.parent.glob(f"{TXN.stem}.*"):
+        shutil.copy(file, tmp_path)
+    index = tmp_path / f"{TXN.stem}.txnindex"
+    data = index.read_bytes()
+    version, producer, first, last, stable = struct.unpack_from(">hqqqq", data)
+    assert kfmt("index-check", tmp_path, "--json").codes == []
+    index.write_bytes(struct.pack(">hqqqq", version, producer, first, last - 1, stable) + data[34:])
+    done = kfmt("index-check", tmp_path, "--json")
+    assert done.codes == ["transaction-index-not-a-marker", "transaction-index-entry-missing"]
+    assert done.of("finding")[0]["found"] == last - 1

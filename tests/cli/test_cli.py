@@ -442,3 +442,33 @@ def test_names_of_findings_in_any_case_and_the_nearest() -> None:
 def test_options_that_few_need_are_last(command: str) -> None:
     options = re.findall(r"^  (--[\w-]+)", kfmt(command, "--help").out, re.MULTILINE)
     assert options[-2:] == ["--rsm-private-key", "--max-decompressed"]
+
+
+def test_columns_are_those_of_the_batch_table_only() -> None:
+    for more in ("--records", "--json"):
+        done = kfmt("dump", TXN, "--columns", "crc", more)
+        assert (done.code, done.out) == (2, "")
+        assert "--columns applies only to the batch table" in done.err
+
+
+@pytest.mark.parametrize(
+    ("columns", "kept"),
+    [
+        (120, {"segments", "records", "bytes", "findings"}),
+        (90, {"bytes", "findings"}),
+        (78, {"findings"}),
+        (70, set()),
+    ],
+)
+def test_columns_go_from_a_narrow_table_in_this_order(columns: int, kept: set[str]) -> None:
+    shown = plain(on_a_terminal("check", "damaged_segments/flipped-bit-0", columns=columns))
+    (head,) = [line for line in shown.splitlines() if line.startswith(" directory")]
+    assert {*head.split()} & {"segments", "records", "bytes", "findings"} == kept
+
+
+def test_the_directory_above_has_its_own_name(tmp_path: Path) -> None:
+    below = tmp_path / "txn-0/below"
+    below.mkdir(parents=True)
+    write(tmp_path / "txn-0", TXN.read_bytes(), TXN.name)
+    (row, *_) = kfmt("check", "..", "--json", cwd=below).of("partition")
+    assert (row["topic"], row["partition"], row["file"]) == ("txn", 0, str(tmp_path / "txn-0"))

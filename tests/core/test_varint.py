@@ -103,3 +103,11 @@ def test_minus_one_without_zigzag_takes_ten_bytes() -> None:
     assert "give 18446744073709551615" in done.err
     done = kfmt("encode-varint", "--type", "unsigned_varlong", "18446744073709551615", "--json")
     assert done.rows[0]["hex"] == "ffffffffffffffffff01"
+
+
+def test_only_what_other_bytes_would_mean_has_a_hint() -> None:
+    unsigned = ("encode-varint", "--type", "unsigned_varint")
+    assert "give 4294967295" in kfmt(*unsigned, "-1").err
+    for value in ("4294967296", "-4294967296"):
+        assert "without zigzag" not in kfmt(*unsigned, value).err
+    assert "without zigzag" not in kfmt("encode-varint", "-2147483649").err

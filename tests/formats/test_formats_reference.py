@@ -169,6 +169,7 @@ def test_response_headers() -> None:
     assert kfmt("response-header", "00000007", *versions, "--json").rows[0]["header_version"] == 0
     assert kfmt("response-header", "00000007", "--api", "Nothing", "--api-version", "1").code == 2
     assert kfmt("response-header", "00000007", "--api", "Fetch").code == 2
+    assert kfmt("response-header", "0000").code == 1
 
 
 # The teaching layout.

@@ -10,7 +10,9 @@ import pytest
 from kfmt_cli.rows.anatomy import shown
 from kfmt_cli.rows.segment_row import names_of
 from tests.broker.test_state import built, commit, message, record
+from tests.support import rebuild
 from tests.support.samples import Row, kfmt
+from tests.support.segments import write
 
 
 @pytest.mark.parametrize(
@@ -57,3 +59,10 @@ def test_what_times_and_numbers_mean(tmp_path: Path) -> None:
 )
 def test_names_by_bits(bits: int | None, names: list[str]) -> None:
     assert names_of(bits, ("a", "b", "c")) == names
+
+
+def test_a_batch_that_ends_before_all_its_records_says_so(tmp_path: Path) -> None:
+    data = rebuild.batch_of(rebuild.record(b"k", b"v"), 0, 3)
+    write(tmp_path, data, f"{0:020}.log")
+    rows = kfmt("hex", tmp_path / f"{0:020}.log", "--offset", "0", "--json").of("field")
+    assert rows[-1]["fault"] == "the batch ends after 1 of 3 records"

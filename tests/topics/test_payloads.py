@@ -144,3 +144,10 @@ def test_json_of_too_many_bytes_is_refused() -> None:
         read_json(b'"' + b"a" * (16 << 20) + b'"')
     text = '\\" ,[' * 3_000_000
     assert read_json(f'"{text}"'.encode()) == text.replace("\\", "")
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e400"])
+def test_a_number_that_no_float_can_hold_is_an_error(number: str) -> None:
+    with pytest.raises(ValueError, match=f"^{number} is out of range$"):
+        read_json(number.encode())
+    assert read_json(b"1e308") == 1e308

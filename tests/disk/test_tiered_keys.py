@@ -1,0 +1,53 @@
+"""The key that wraps the keys of encrypted segments."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cryptography")
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
+
+from kfmt_cli.disk.tiered_keys import HASH, NONCE, PrivateKey, _mask, _xor
+from kfmt_cli.errors import InputError
+
+PLAIN = bytes(range(32))
+
+
+def wrapped(
+    key: RSAPrivateKey, first: int = 0, label: bytes = b"", mark: bytes = b"\1", data: bytes = PLAIN
+) -> str:
+    """A data key as the plug-in wraps it: OAEP."""
+    numbers = key.public_key().public_numbers()
+    size = (numbers.n.bit_length() + 7) // 8
+    digest = hashlib.new(HASH, label).digest()
+    block = digest + (mark + data).rjust(size - 1 - 2 * len(digest), b"\0")
+    seed = secrets.token_bytes(len(digest))
+    masked = _xor(block, _mask(seed, len(block)))
+    number = bytes([first]) + _xor(seed, _mask(masked, len(seed))) + masked
+    made = pow(int.from_bytes(number, "big"), numbers.e, numbers.n)
+    return f"name:{base64.b64encode(made.to_bytes(size, 'big')).decode()}"
+
+
+def test_only_a_key_in_the_form_of_oaep_is_taken(tmp_path: Path) -> None:
+    key = generate_private_key(65537, 2048)
+    file = tmp_path / "key.der"
+    file.write_bytes(key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()))
+    own = PrivateKey.at(str(file))
+    nonce = bytes(NONCE)
+    data = nonce + AESGCM(PLAIN).encrypt(nonce, b"secret", b"")
+    assert own.unwrapped(wrapped(key))(data, b"") == b"secret"
+    words = r"^its data key cannot be unwrapped with this key \(name\)$"
+    for other in ({"first": 1}, {"label": b"x"}, {"mark": b"\2"}, {"data": PLAIN[:5]}):
+        with pytest.raises(InputError, match=words):
+            own.unwrapped(wrapped(key, **other))

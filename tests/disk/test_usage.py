@@ -1,0 +1,22 @@
+"""What is on a disk, by purpose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kfmt_cli.disk.usage import usage_below
+from tests.support.segments import write
+
+
+def test_bytes_on_disk_are_the_blocks_of_each_file_once(tmp_path: Path) -> None:
+    log = write(tmp_path / "t-0", b"x" * 10_000, f"{0:020}.log")
+    (log.parent / f"{9:020}.log").hardlink_to(log)
+    sparse = write(tmp_path / "t-0", b"", f"{0:020}.index")
+    with sparse.open("r+b") as end:
+        end.truncate(10 << 20)
+    complaints: list[str] = []
+    found = {usage.purpose: usage for usage in usage_below(str(tmp_path), complaints.append)}
+    assert (complaints, found["logs"].files, found["logs"].bytes) == ([], 1, 10_000)
+    assert found["logs"].disk_bytes == log.stat().st_blocks * 512 >= 10_000
+    assert found["indexes"].bytes == 10 << 20
+    assert found["indexes"].disk_bytes == sparse.stat().st_blocks * 512
