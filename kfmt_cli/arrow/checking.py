@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kfmt_cli.arrow.arrays import LEAST_MILLISECONDS, MOST_MILLISECONDS
-from kfmt_cli.arrow.inputs import input_of, is_plain, reader_of
+from kfmt_cli.arrow.inputs import input_of, packed, reader_of
 from kfmt_cli.checks.log.packs import look_inside, read_pack
 from kfmt_cli.checks.log.verifier import Stretch
 from kfmt_cli.checks.registry import every_code
@@ -29,7 +29,6 @@ from kfmt_cli.rows.segment_row import (
     numbers_of_files,
 )
 from kfmt_cli.rows.table_types import SEGMENTS
-from kfmt_cli.sharing.engine import Work, outcomes
 from kfmt_cli.sharing.piece import Piece, telling
 from kfmt_cli.sharing.read_piece import Edges, facts_of
 from kfmt_cli.sharing.request import Request
@@ -135,30 +134,14 @@ def check_piece(request: Request, piece: Piece) -> Checked:
 
 def check_pieces(request: Request, pieces: Sequence[Piece]) -> Iterator[Checked]:
     """Check pieces in order; small local logs are checked together."""
-    here = list(pieces)
-    found = outcomes(_PieceWork(request), ((piece, piece.size) for piece in here))
-    for piece, outcome in zip(here, found, strict=True):
-        if isinstance(outcome, Checked):
-            yield outcome
-            continue
-        with telling(piece):
-            yield check_piece(request, piece)
-
-
-@dataclass(frozen=True, slots=True)
-class _PieceWork(Work[Piece, Checked, None]):
-    """Checks pieces in a task."""
-
-    request: Request
-
-    def is_packed(self, item: Piece) -> bool:
-        return is_plain(item)
-
-    def together(self, items: Sequence[Piece]) -> list[Checked | None]:
-        return _check_pack(self.request, items)
-
-    def alone(self, item: Piece) -> Checked:
-        return check_piece(self.request, item)
+    for part in packed(pieces):
+        known = _check_pack(request, part) if len(part) > 1 else [None]
+        for piece, found in zip(part, known, strict=True):
+            checked = found
+            if checked is None:
+                with telling(piece):
+                    checked = check_piece(request, piece)
+            yield checked
 
 
 def _check_pack(request: Request, pieces: Sequence[Piece]) -> list[Checked | None]:

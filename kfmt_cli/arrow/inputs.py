@@ -217,12 +217,12 @@ def reader_of(request: Request, piece: Piece) -> PieceReader:
 
 def packed(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
     """The pieces in order, small logs grouped, others alone."""
-    return together(pieces, lambda piece: piece.size if is_plain(piece) else None)
 
+    def size(piece: Piece) -> int | None:
+        whole_log = piece.kind is LOG and piece.is_whole and not piece.trouble
+        return piece.size if whole_log else None
 
-def is_plain(piece: Piece) -> bool:
-    """Whether a piece is a whole log that can be read."""
-    return piece.kind is LOG and piece.is_whole and not piece.trouble
+    return together(pieces, size)
 
 
 def input_of(piece: Piece) -> Input:

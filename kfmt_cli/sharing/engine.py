@@ -1,8 +1,7 @@
 """The engine: many files at work on several cores, outcomes in order.
 
 Small files are processed together, a large one in parts if its work allows that, and others by
-themselves. A `Work` says how; `verify-crc`, `index-check`, `check`, `stat` and the Spark jobs each
-have one.
+themselves. A `Work` says how; `verify-crc`, `index-check` and `check` each have one.
 """
 
 from __future__ import annotations
@@ -34,14 +33,13 @@ class Work(ABC, Generic[T, R, P]):
     is_threaded = False
     """Whether the caller processes a large item on all cores."""
 
+    @abstractmethod
     def is_packed(self, item: T) -> bool:
         """Whether an item, if small, is processed together with others."""
-        del item
-        return False
 
+    @abstractmethod
     def together(self, items: Sequence[T]) -> list[R | None]:
         """The results for small items; None for one that must be processed by itself."""
-        raise NotImplementedError
 
     @abstractmethod
     def alone(self, item: T) -> R | None:
@@ -88,11 +86,16 @@ def outcomes(
             return
         units = iter(every)
     for unit in units:
-        known: list[R | None] = _small(work, unit)
-        for (_, size), found in zip(unit, known, strict=True):
-            if found is not None:
-                advance(size)
-            yield found
+        yield from _advanced(unit, [*_small(work, unit)], advance)
+
+
+def _advanced(
+    unit: list[Sized[T]], found: Sequence[Outcome[R]], advance: Callable[[int], None]
+) -> Iterator[Outcome[R]]:
+    for (_, size), outcome in zip(unit, found, strict=True):
+        if outcome is not None:
+            advance(size)
+        yield outcome
 
 
 def _small(work: Work[T, R, P], unit: list[Sized[T]]) -> list[R | None]:
@@ -124,11 +127,8 @@ def _in_processes(
                 known = [each for each in parts if each is not None]
                 yield work.joined(known) if len(known) == len(parts) else None
                 parts = []
-            continue
-        for (_, size), outcome in zip(share, found, strict=True):
-            if outcome is not None:
-                advance(size)
-            yield outcome
+        else:
+            yield from _advanced(share, found, advance)
 
 
 def _kept(work: Work[T, R, P], shares: list[Share[T]], jobs: int) -> int | None:
