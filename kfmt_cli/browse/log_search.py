@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,12 +36,12 @@ class SoughtText:
     """`BOTH`, `KEY` or `VALUE`."""
 
     @property
-    def pattern(self) -> re.Pattern[bytes] | Expression:
+    def pattern(self) -> Expression:
         """The pattern to search the bytes for; raises UsageError."""
         try:
             if self.kind == REGEX:
                 return expression(self.words)
-            return re.compile(re.escape(self.literal or b""), re.DOTALL)
+            return Expression(re.escape(self.literal or b""))
         except ValueError as error:
             raise UsageError(f"{self.words!r} is not a regular expression: {error}") from None
 
@@ -112,16 +113,13 @@ class Hunt:
         pattern, literal = self.sought.pattern, self.sought.literal
         matches = {KEY: Match(key=pattern), VALUE: Match(value=pattern)}
         wanted = [Selection(match=matches[field]) for field in self.sought.fields]
-        source = self.outline.source()
-        try:
+        with closing(self.outline.source()) as source:
             for anchor in self._anchors():
                 if self.stop():
                     return
                 if not anchor.is_plain or literal is None or _occurs(source, anchor, literal):
                     yield from self._in_block(anchor, wanted, literal)
                 self.done += anchor.end - max(anchor.state.position, self.start)
-        finally:
-            source.close()
 
     def _anchors(self) -> Iterator[Anchor]:
         """The blocks from the start onward; outlines the log further as needed."""

@@ -4,12 +4,17 @@ Python's `re` tries the ways of a repetition one after another: `(a+)+$` takes l
 waits, and no other thread runs meanwhile. So it gets only expressions without repetitions, and
 RE2 gets the others, written so that it finds what `re` would. Without RE2, `re` gets those that
 repeat a character or a class, twice at most: they take at worst the cube of the length.
+
+A call of RE2 costs several times one of `re`. Short content therefore goes to `re` where it takes
+at worst the square of the length, and content that lacks what an expression begins with need not
+be searched at all.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -17,6 +22,7 @@ from typing import Any
 from kfmt_cli.errors import UsageError
 
 MOST_SIMPLE = 2  # repetitions
+SHORT = 40  # bytes
 _EXTRA = "pip install 'kfmt-cli[regex]'"
 # An escape, a class, or a character that is not itself; everything else is the same for RE2.
 _TOKEN = re.compile(
@@ -25,6 +31,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _SPACES = rb"\t\n\v\f\r "
+_BEGINNING = re.compile(rb"(?:\^|\\A)([\w /:@=,;~\"'<>%&#!-]*)(?![?*+{])")
 _FLAGS = re.compile(rb"\(\?[a-zA-Z]*m")
 
 
@@ -37,6 +44,17 @@ class Expression:
     def search(self, data: bytes) -> bool:
         """Whether it is found; raises UsageError without the package that it needs."""
         return _compiled(self.text).search(data) is not None
+
+    @property
+    def beginning(self) -> bytes:
+        """What content begins with wherever it is found; empty if that may vary."""
+        found = _BEGINNING.match(self.text) if _starts(self.text) else None
+        return b"" if found is None else found[1]
+
+    def searching(self, longest: int) -> Callable[[bytes], object]:
+        """What finds it, or None, in content of at most `longest` bytes."""
+        search: Callable[[bytes], object] = _compiled(self.text, longest <= SHORT).search
+        return search
 
 
 def expression(text: str) -> Expression:
@@ -53,11 +71,11 @@ def expression(text: str) -> Expression:
 
 
 @cache
-def _compiled(text: bytes) -> Any:
+def _compiled(text: bytes, is_short: bool = False) -> Any:
     """The expression as an object with `search`; raises as `re.compile` does, ValueError if RE2
-    cannot do it, and UsageError without RE2."""
+    cannot do it, and UsageError without RE2. is_short: for content of `SHORT` bytes at most."""
     known = re.compile(text, re.DOTALL)
-    if not _repeats(text):
+    if not _repeats(text) or (is_short and _is_simple(text, MOST_SIMPLE - 1 + _starts(text))):
         return known
     try:
         import re2
@@ -86,10 +104,15 @@ def _repeats(text: bytes) -> list[int]:
     return [token.start() for token in found if token.lastgroup in ("repeat", "most")]
 
 
-def _is_simple(text: bytes) -> bool:
+def _starts(text: bytes) -> bool:
+    """Whether it is sought at the start only."""
+    return text.startswith((b"^", rb"\A")) and not any(words in text for words in (b"|", b"(?"))
+
+
+def _is_simple(text: bytes, most: int = MOST_SIMPLE) -> bool:
     """Whether it repeats few characters and classes, and no group."""
     repeats = _repeats(text)
-    return len(repeats) <= MOST_SIMPLE and not any(text[at - 1 : at] == b")" for at in repeats)
+    return len(repeats) <= most and not any(text[at - 1 : at] == b")" for at in repeats)
 
 
 def _as_re2(text: bytes) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import re
 import struct
 import uuid
 from collections.abc import Callable, Iterable
@@ -20,7 +19,7 @@ from kfmt_cli.log.expression import Expression, expression
 from kfmt_cli.log.records import Records
 from kfmt_cli.rows.log_tables import BatchTable
 
-Pattern = bytes | re.Pattern[bytes] | Expression
+Pattern = bytes | Expression
 MOST_AT_ONCE = 32  # bytes of a pattern compared in columns
 
 
@@ -104,26 +103,30 @@ def _places(data: bytes, pattern: bytes, most: int) -> IntArray | None:
 
 
 def _matching(records: Records, chosen: IntArray, name: str, pattern: Pattern) -> IntArray:
-    starts, sizes = records.rows[name], records.rows[f"{name}_size"]
-    data = records.data
+    data, starts, sizes = records.data, records.rows[name], records.rows[f"{name}_size"]
+    matches: Callable[[bytes], object]
     if isinstance(pattern, bytes):
-        near = chosen[sizes[chosen] == len(pattern)]
-        view: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] = np.frombuffer(data, np.uint8)
-        at = starts[near]
-        for i, byte in enumerate(pattern[:MOST_AT_ONCE]):
-            same = view[at + i] == byte
-            near, at = near[same], at[same]
+        near = _beginning(data, chosen[sizes[chosen] == len(pattern)], starts, pattern)
         if len(pattern) <= MOST_AT_ONCE:
-            exact: IntArray = near
-            return exact
-        size = len(pattern)
-        places = zip(near.tolist(), at.tolist(), strict=True)
-        found = [row for row, start in places if data[start : start + size] == pattern]
-        return np.array(found, np.int64)
-    near = chosen[sizes[chosen] >= 0]
+            return near
+        matches = pattern.__eq__
+    else:
+        first = pattern.beginning
+        near = _beginning(data, chosen[sizes[chosen] >= len(first)], starts, first)
+        matches = pattern.searching(int(sizes[near].max(initial=0)))
     spans = zip(near.tolist(), starts[near].tolist(), sizes[near].tolist(), strict=True)
-    search = pattern.search
-    return np.array([row for row, at, n in spans if search(data[at : at + n])], np.int64)
+    return np.array([row for row, at, n in spans if matches(data[at : at + n])], np.int64)
+
+
+def _beginning(data: bytes, rows: IntArray, starts: IntArray, first: bytes) -> IntArray:
+    """The rows whose content begins with the first `MOST_AT_ONCE` of these bytes; that content
+    is not shorter."""
+    view: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] = np.frombuffer(data, np.uint8)
+    at = starts[rows]
+    for i, byte in enumerate(first[:MOST_AT_ONCE]):
+        same = view[at + i] == byte
+        rows, at = rows[same], at[same]
+    return rows
 
 
 def headers_of(records: Records, row: int) -> list[tuple[bytes, bytes | None]]:

@@ -13,7 +13,7 @@ import pytest
 from kfmt_cli.browse.log_search import REGEX, SoughtText
 from kfmt_cli.errors import UsageError
 from kfmt_cli.log import expression as module
-from kfmt_cli.log.expression import Expression, expression
+from kfmt_cli.log.expression import SHORT, Expression, expression
 from kfmt_cli.log.record_match import match_of
 from tests.support.samples import ORDERS, kfmt
 
@@ -53,7 +53,10 @@ def test_it_finds_what_re_finds() -> None:
             continue
         ours = expression(words)
         for text in texts:
-            assert ours.search(text) == (known.search(text) is not None), (words, text)
+            is_found = known.search(text) is not None
+            assert ours.search(text) == is_found, (words, text)
+            assert (ours.searching(len(text))(text) is not None) == is_found, (words, text)
+            assert text.startswith(ours.beginning) or not is_found, (words, text)
             compared += 1
     assert compared > 200_000
 
@@ -65,6 +68,37 @@ def test_no_expression_takes_for_ever(words: str) -> None:
         expression(words).search(text)
         SoughtText(words, REGEX).pattern.search(text)
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("words", "beginning"),
+    [
+        ("^key-79[0-9]{2}$", b"key-79"),
+        (r"\Auser 7*", b"user "),
+        ("^ab+", b"a"),
+        ("^a{x}", b""),
+        ("^a|b", b""),
+        ("^(?i:a)b", b""),
+        ("(?m)^a", b""),
+        ("a", b""),
+        ("^\u00e9", b""),
+    ],
+)
+def test_what_it_begins_with_spares_the_search(words: str, beginning: bytes) -> None:
+    assert expression(words).beginning == beginning
+
+
+def test_only_short_content_and_few_repetitions_go_to_re() -> None:
+    for words, longest, is_of_re in (
+        ("^a+b+$", SHORT, True),
+        ("^a+b+$", SHORT + 1, False),
+        ("a+b+$", SHORT, False),
+        ("a+$", SHORT, True),
+        ("^a+b+c+", SHORT, False),
+        ("^(a)+$", SHORT, False),
+    ):
+        search = expression(words).searching(longest)
+        assert isinstance(getattr(search, "__self__", None), re.Pattern) == is_of_re, words
 
 
 @pytest.mark.parametrize("command", ["find", "dump", "cat"])
