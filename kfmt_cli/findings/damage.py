@@ -123,8 +123,7 @@ DECOMPRESSION_FAILED = code(
     _error,
     "A batch's records cannot be decompressed.",
     REPLICA + NEXT_BATCH,
-    after_crash=STOP,
-    after_clean_shutdown=STOP,
+    on_start=STOP,
 )
 DECOMPRESSION_LIMIT = code(
     "decompression-limit",
@@ -143,16 +142,14 @@ RECORD_MALFORMED = code(
     _error,
     "A record's fields do not match its length.",
     REPLICA + NEXT_BATCH,
-    after_crash=STOP_INSIDE,
-    after_clean_shutdown=STOP_INSIDE,
+    on_start=STOP_INSIDE,
 )
 RECORDS_COUNT_MISMATCH = code(
     "records-count-mismatch",
     _error,
     "A batch's record count does not match the records it contains.",
     REPLICA + NEXT_BATCH,
-    after_crash=STOP_INSIDE,
-    after_clean_shutdown=STOP_INSIDE,
+    on_start=STOP_INSIDE,
 )
 CONTROL_MALFORMED = code(
     "control-malformed",
@@ -187,40 +184,35 @@ MESSAGE_MALFORMED = code(
     _error,
     "A message's key or value does not match its declared size.",
     REPLICA + BEFORE_IT.lstrip(),
-    after_crash=FETCH,
-    after_clean_shutdown=FETCH,
+    on_start=FETCH,
 )
 INNER_CRC_MISMATCH = code(
     "inner-crc-mismatch",
     _error,
     "An inner message of a compressed wrapper fails its checksum.",
     REPLICA.rstrip(),
-    after_crash=STOP_INSIDE,
-    after_clean_shutdown=STOP_INSIDE,
+    on_start=STOP_INSIDE,
 )
 INNER_SET_MALFORMED = code(
     "inner-set-malformed",
     _error,
     "The message set inside a compressed wrapper is damaged.",
     REPLICA.rstrip(),
-    after_crash=STOP,
-    after_clean_shutdown=STOP,
+    on_start=STOP,
 )
 INNER_SET_TRUNCATED = code(
     "inner-set-truncated",
     _warning,
     "The message set inside a compressed wrapper ends in the middle of a message.",
     REPLICA.rstrip(),
-    after_crash=KEPT + TRUNCATED_INSIDE,
-    after_clean_shutdown=KEPT + TRUNCATED_INSIDE,
+    on_start=KEPT + TRUNCATED_INSIDE,
 )
 WRAPPER_OFFSET_INVALID = code(
     "wrapper-offset-invalid",
     _error,
     "A wrapper's offset does not match the offsets of its inner messages.",
     REPLICA.rstrip(),
-    after_crash=STOP,
-    after_clean_shutdown=STOP,
+    on_start=STOP,
 )
 FILE_VANISHED = code(
     "file-vanished",

@@ -20,8 +20,7 @@ META_PROPERTIES_MALFORMED = code(
     "meta-properties-malformed",
     _error,
     "meta.properties does not identify the owner of this log directory.",
-    after_crash=NO_START,
-    after_clean_shutdown=NO_START,
+    on_start=NO_START,
 )
 QUORUM_STATE_MALFORMED = code(
     "quorum-state-malformed",
@@ -79,8 +78,7 @@ SNAPSHOT_CRC_MISMATCH = code(
     "snapshot-crc-mismatch",
     _error,
     "A producer snapshot fails its checksum.",
-    after_crash=SNAPSHOT,
-    after_clean_shutdown=SNAPSHOT,
+    on_start=SNAPSHOT,
 )
 SNAPSHOT_MALFORMED = code(
     "snapshot-malformed",
@@ -94,8 +92,7 @@ SNAPSHOT_TRAILING_BYTES = code(
     "snapshot-trailing-bytes",
     _error,
     "The file ends with a partial entry.",
-    after_crash=SNAPSHOT,
-    after_clean_shutdown=SNAPSHOT,
+    on_start=SNAPSHOT,
 )
 CHECKPOINT_MALFORMED = code(
     "checkpoint-malformed",
@@ -103,6 +100,5 @@ CHECKPOINT_MALFORMED = code(
     "A checkpoint file is malformed.",
     "A broker starts without the file, so it can be removed. Without recovery points, the broker "
     "recovers every segment after a crash.",
-    after_crash=CHECKPOINT,
-    after_clean_shutdown=CHECKPOINT,
+    on_start=CHECKPOINT,
 )

@@ -48,9 +48,12 @@ def code(
     *,
     after_crash: str | None = None,
     after_clean_shutdown: str | None = None,
+    on_start: str | None = None,
 ) -> Code:
-    """A kind of finding, with the advice before the effects on a broker."""
-    return Code(name, severity, meaning, after_crash, after_clean_shutdown, advice)
+    """A kind of finding, with the advice before the effects on a broker. on_start: the effect of
+    either start."""
+    effects = after_crash or on_start, after_clean_shutdown or on_start
+    return Code(name, severity, meaning, *effects, advice)
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,8 +90,7 @@ LOG_START_ABOVE_END = code(
     "The log start offset in log-start-offset-checkpoint is beyond the log end offset.",
     "Copy the directory first. If you remove the partition's line from that file, the log starts "
     "at its first segment.",
-    after_crash="The broker deletes every segment of the partition.",
-    after_clean_shutdown="The broker deletes every segment of the partition.",
+    on_start="The broker deletes every segment of the partition.",
 )
 CHECKPOINT_ABOVE_END = code(
     "checkpoint-above-end",
@@ -119,8 +118,7 @@ LEFT_OVER = code(
     _note,
     "A leftover file: a broker had finished with it, or had not finished writing it.",
     "No action needed.",
-    after_crash="The broker deletes it.",
-    after_clean_shutdown="The broker deletes it.",
+    on_start="The broker deletes it.",
 )
 OWNER_CONTRADICTED = code(
     "owner-contradicted",

@@ -17,65 +17,60 @@ from kfmt_cli.findings.consequences import (
     TIMES_ZEROS,
     VERSION_STOPS,
 )
-from kfmt_cli.findings.finding import Severity, code
+from kfmt_cli.findings.finding import Code, Severity, code
 
 _error, _warning, _note = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
-INDEX_NOT_INCREASING = code(
+
+def _taken(name: str, meaning: str, effect: str, advice: str = REBUILD_INDEX) -> Code:
+    """An error in an index that a broker uses as is. effect: on lookups."""
+    return code(
+        name, _error, meaning, advice, after_crash=REBUILT, after_clean_shutdown=TAKEN + effect
+    )
+
+
+def _taken_aborts(name: str, meaning: str, effect: str) -> Code:
+    """The same of a transaction index."""
+    return code(
+        name,
+        _error,
+        meaning,
+        REBUILD_ABORTS,
+        after_crash=REBUILT + NO_WRONG_RECORD,
+        after_clean_shutdown=TAKEN + effect,
+    )
+
+
+INDEX_NOT_INCREASING = _taken(
     "index-entries-not-increasing",
-    _error,
     "An entry's offset or position is not greater than the previous entry's.",
-    REBUILD_INDEX,
-    after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + SOME_SKIP,
+    SOME_SKIP,
 )
-INDEX_POSITION_OUT_OF_LOG = code(
-    "index-position-out-of-log",
-    _error,
-    "An entry's position is 0 or past the end of the log.",
-    REBUILD_INDEX,
-    after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + SOME_SKIP,
+INDEX_POSITION_OUT_OF_LOG = _taken(
+    "index-position-out-of-log", "An entry's position is 0 or past the end of the log.", SOME_SKIP
 )
-INDEX_NOT_AT_BATCH = code(
+INDEX_NOT_AT_BATCH = _taken(
     "index-entry-not-at-batch",
-    _error,
     "An entry points to a byte in the log where no batch starts.",
-    REBUILD_INDEX,
-    after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + SOME_SKIP,
+    SOME_SKIP,
 )
-INDEX_OFFSET_NOT_IN_LOG = code(
+INDEX_OFFSET_NOT_IN_LOG = _taken(
     "index-offset-not-in-log",
-    _error,
     "No batch at or after an entry's position contains its offset.",
-    REBUILD_INDEX,
-    after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + NO_FAILED_READ,
+    NO_FAILED_READ,
 )
-INDEX_OFFSET_BEFORE_BATCH = code(
+INDEX_OFFSET_BEFORE_BATCH = _taken(
     "index-offset-before-batch",
-    _error,
     "An entry's offset is below the base offset of the batch it points to.",
-    REBUILD_INDEX,
-    after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + SOME_SKIP,
+    SOME_SKIP,
 )
-INDEX_OFFSET_OUT_OF_SEGMENT = code(
+INDEX_OFFSET_OUT_OF_SEGMENT = _taken(
     "index-offset-out-of-segment",
-    _error,
     "An entry's offset is outside the segment's offset range.",
-    REBUILD_INDEX,
-    after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + SOME_SKIP,
+    SOME_SKIP,
 )
-INDEX_ZERO_TAIL = code(
-    "index-zero-tail",
-    _error,
-    "An index ends in zeros although its segment is closed.",
-    REBUILD_INDEX,
-    after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + NO_SKIP,
+INDEX_ZERO_TAIL = _taken(
+    "index-zero-tail", "An index ends in zeros although its segment is closed.", NO_SKIP
 )
 INDEX_MISSING = code(
     "index-missing",
@@ -90,8 +85,7 @@ INDEX_WITHOUT_LOG = code(
     _warning,
     "An index file has no log.",
     "If the log was lost, so are its records; an index contains none.",
-    after_crash="The broker deletes the index; every record is delivered.",
-    after_clean_shutdown="The broker deletes the index; every record is delivered.",
+    on_start="The broker deletes the index; every record is delivered.",
 )
 INDEX_PREALLOCATED = code(
     "index-preallocated",
@@ -127,38 +121,23 @@ INDEX_IN_DAMAGE = code(
     "Entries refer to a damaged part of the log and cannot be checked.",
     "This is a consequence of damage in the log; see the findings for the log.",
 )
-TIME_INDEX_NOT_INCREASING = code(
+TIME_INDEX_NOT_INCREASING = _taken(
     "time-index-entries-not-increasing",
-    _error,
     "An entry's timestamp is not greater than the previous entry's, or its offset is lower.",
-    REBUILD_INDEX,
-    after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + NO_FAILED_LOOKUP,
+    NO_FAILED_LOOKUP,
 )
-TIME_INDEX_OFFSET_OUT_OF_SEGMENT = code(
+TIME_INDEX_OFFSET_OUT_OF_SEGMENT = _taken(
     "time-index-offset-out-of-segment",
-    _error,
     "An entry's offset is outside the segment's offset range.",
-    REBUILD_INDEX,
-    after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + NO_FAILED_LOOKUP,
+    NO_FAILED_LOOKUP,
 )
-TIME_INDEX_OFFSET_NOT_IN_LOG = code(
-    "time-index-offset-not-in-log",
-    _error,
-    "No batch contains an entry's offset.",
-    REBUILD_INDEX,
-    after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + NO_FAILED_LOOKUP,
+TIME_INDEX_OFFSET_NOT_IN_LOG = _taken(
+    "time-index-offset-not-in-log", "No batch contains an entry's offset.", NO_FAILED_LOOKUP
 )
-TIME_INDEX_TIMESTAMP_NOT_IN_LOG = code(
+TIME_INDEX_TIMESTAMP_NOT_IN_LOG = _taken(
     "time-index-timestamp-not-in-log",
-    _error,
     "Neither the batch nor the record at an entry's offset has the entry's timestamp.",
-    REBUILD_INDEX,
-    after_crash=REBUILT,
-    after_clean_shutdown=TAKEN
-    + (
+    (
         " If the last entry is too high, lookups by timestamp find nothing in any later segment. "
         "With any other entry, no lookup by timestamp failed in tests."
     ),
@@ -170,14 +149,11 @@ TIME_INDEX_NOT_LARGEST = code(
     "The effect on a broker has not been tested. With the broker stopped, run kfmt rebuild-index "
     "to write a correct index.",
 )
-TIME_INDEX_ZERO_TAIL = code(
+TIME_INDEX_ZERO_TAIL = _taken(
     "time-index-zero-tail",
-    _error,
     "A time index ends in zeros although its segment is closed.",
+    " Lookups by timestamp skip to the next segment. Time-based retention deletes the segment.",
     TIMES_ZEROS,
-    after_crash=REBUILT,
-    after_clean_shutdown=TAKEN
-    + " Lookups by timestamp skip to the next segment. Time-based retention deletes the segment.",
 )
 TIME_INDEX_MISSING = code(
     "time-index-missing",
@@ -221,38 +197,25 @@ TRANSACTION_INDEX_VERSION = code(
     after_crash=VERSION_STOPS + REBUILT + NO_WRONG_RECORD,
     after_clean_shutdown=VERSION_STOPS + TAKEN + NO_WRONG_RECORD,
 )
-TRANSACTION_INDEX_NOT_INCREASING = code(
+TRANSACTION_INDEX_NOT_INCREASING = _taken_aborts(
     "transaction-index-entries-not-increasing",
-    _error,
     "An entry's last offset is not greater than the previous entry's.",
-    REBUILD_ABORTS,
-    after_crash=REBUILT + NO_WRONG_RECORD,
-    after_clean_shutdown=TAKEN + NO_WRONG_RECORD,
+    NO_WRONG_RECORD,
 )
-TRANSACTION_INDEX_NOT_A_MARKER = code(
+TRANSACTION_INDEX_NOT_A_MARKER = _taken_aborts(
     "transaction-index-not-a-marker",
-    _error,
     "An entry's last offset is not an ABORT marker of its producer.",
-    REBUILD_ABORTS,
-    after_crash=REBUILT + NO_WRONG_RECORD,
-    after_clean_shutdown=TAKEN
-    + " If the entry names another producer, read_committed consumers receive aborted records.",
+    " If the entry names another producer, read_committed consumers receive aborted records.",
 )
-TRANSACTION_INDEX_ENTRY_MISSING = code(
+TRANSACTION_INDEX_ENTRY_MISSING = _taken_aborts(
     "transaction-index-entry-missing",
-    _error,
     "An aborted transaction is missing from the segment's transaction index.",
-    REBUILD_ABORTS,
-    after_crash=REBUILT + NO_WRONG_RECORD,
-    after_clean_shutdown=TAKEN + " read_committed consumers receive aborted records.",
+    " read_committed consumers receive aborted records.",
 )
-TRANSACTION_INDEX_MISLEADING = code(
+TRANSACTION_INDEX_MISLEADING = _taken_aborts(
     "transaction-index-misleading",
-    _error,
     "An entry's first offset or last stable offset is too high for its transaction.",
-    REBUILD_ABORTS,
-    after_crash=REBUILT + NO_WRONG_RECORD,
-    after_clean_shutdown=TAKEN + " read_committed consumers receive aborted records.",
+    " read_committed consumers receive aborted records.",
 )
 TRANSACTION_INDEX_MISSING = code(
     "transaction-index-missing",

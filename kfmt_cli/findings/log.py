@@ -31,8 +31,7 @@ CODEC_UNKNOWN = code(
     _error,
     "A batch's attributes name a compression codec that does not exist, or not in its magic.",
     REPLICA + NEXT_BATCH + BEFORE_IT,
-    after_crash=FETCH,
-    after_clean_shutdown=FETCH,
+    on_start=FETCH,
 )
 OFFSETS_BACKWARDS = code(
     "offsets-backwards",
@@ -71,16 +70,14 @@ RECORD_OFFSETS_BACKWARDS = code(
     _error,
     "Record offsets inside a batch do not increase.",
     "The records are still in the file: kfmt dump --records shows them.",
-    after_crash=PASSED + "those with offsets that a consumer has already passed.",
-    after_clean_shutdown=PASSED + "those with offsets that a consumer has already passed.",
+    on_start=PASSED + "those with offsets that a consumer has already passed.",
 )
 RECORD_OFFSET_OUT_OF_BATCH = code(
     "record-offset-out-of-batch",
     _error,
     "A record's offset is outside its batch's offset range.",
     "The records are still in the file: kfmt dump --records shows them.",
-    after_crash=KEPT + OUT_OF_BATCH,
-    after_clean_shutdown=KEPT + OUT_OF_BATCH,
+    on_start=KEPT + OUT_OF_BATCH,
 )
 MAX_TIMESTAMP_MISMATCH = code(
     "max-timestamp-mismatch",

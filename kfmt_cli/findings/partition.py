@@ -43,24 +43,21 @@ NAME_NOT_NUMERIC = code(
     _error,
     "A file has a segment file's suffix, but its name is not an offset.",
     "Move the file out of the partition directory; the broker does not need it.",
-    after_crash="The broker does not start.",
-    after_clean_shutdown="The broker does not start.",
+    on_start="The broker does not start.",
 )
 DIRECTORY_NOT_A_PARTITION = code(
     "directory-not-a-partition",
     _error,
     "A directory in a log directory is not named TOPIC-PARTITION.",
     "Move the directory out of the log directory.",
-    after_crash="The broker does not start.",
-    after_clean_shutdown="The broker does not start.",
+    on_start="The broker does not start.",
 )
 SEGMENTS_OVERLAP = code(
     "segments-overlap",
     _warning,
     "Two consecutive segments contain the same offsets.",
     "Tools that read every file see these records twice.",
-    after_crash=OVERLAP,
-    after_clean_shutdown=OVERLAP,
+    on_start=OVERLAP,
 )
 SEGMENTS_GAP = code(
     "segments-gap",
@@ -70,8 +67,7 @@ SEGMENTS_GAP = code(
         "Compaction and record deletion leave such gaps. Otherwise a segment was lost, and only "
         "a replica has its records."
     ),
-    after_crash=GAP,
-    after_clean_shutdown=GAP,
+    on_start=GAP,
 )
 LOG_EMPTY = code(
     "log-empty",
@@ -81,8 +77,7 @@ LOG_EMPTY = code(
         "Normal for an active segment that nothing has been written to yet. Otherwise only a "
         "replica has its records."
     ),
-    after_crash=EMPTY,
-    after_clean_shutdown=EMPTY,
+    on_start=EMPTY,
 )
 LOG_NOT_CHECKED = code(
     "log-not-checked",
