@@ -168,7 +168,7 @@ class PartitionRestorer:
             if self._batches is not None:
                 self._described(None)
             self._growing.close()
-            self.writer.finish()
+            self.writer.close()
         finally:
             self.writer.abandon()
         self.counts.records = self._growing.records

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,10 +68,9 @@ class Outline:
                 raise InputError(f"{file.name}: {words}")
             self.size = log.size
             self._base_offset = log.base_offset
-        source = self.source()
-        if not isinstance(source, FileSource):
-            self.wanted_bytes = AHEAD
-        source.close()
+        with closing(self.source()) as source:
+            if not isinstance(source, FileSource):
+                self.wanted_bytes = AHEAD
         self._state = ReadingState(0, 0, FIRST_LOOK, self._base_offset, False)
         self.grow(until=1)
 
@@ -98,39 +98,29 @@ class Outline:
         self,
         until: int | None = None,
         stop: Callable[[], bool] = lambda: False,
-        tell: Callable[[], None] = lambda: None,
     ) -> None:
-        """Extend the outline to the end of the file or to a byte. stop: returns True to cancel.
-        tell: called after each block."""
+        """Extend the outline to the end of the file or to a byte. stop: returns True to cancel."""
         with self._lock:
             try:
-                source = self.source()
-            except InputError as error:
-                self.trouble, self.is_whole = str(error), True
-                return
-            try:
-                self.size = max(source.size or 0, self.size)
-                reader = LogReader(source, self._base_offset)
-                for block in reader.resumed(self._state):
-                    self.anchors.append(self._anchor(block, reader.state))
-                    self._state = reader.state
-                    tell()
-                    if stop() or (until is not None and self.end >= until):
-                        return
+                with closing(self.source()) as source:
+                    self.size = max(source.size or 0, self.size)
+                    reader = LogReader(source, self._base_offset)
+                    for block in reader.resumed(self._state):
+                        self.anchors.append(self._anchor(block, reader.state))
+                        self._state = reader.state
+                        if stop() or (until is not None and self.end >= until):
+                            return
                 self.is_whole = True
             except InputError as error:
                 self.trouble, self.is_whole = str(error), True
-            finally:
-                source.close()
 
     def cut_words(self) -> str:
         """Why the file cannot be followed: it is missing or has shrunk; empty otherwise."""
         try:
-            source = self.source()
+            with closing(self.source()) as source:
+                size = source.size
         except InputError as error:
             return str(error)
-        size = source.size
-        source.close()
         if size is not None and size < self.end:
             return f"{self.file.name}: shrank from {self.end} to {size} bytes"
         return ""
@@ -190,12 +180,9 @@ class Outline:
 
     def block(self, anchor: Anchor) -> Block:
         """Read a block again, with only the listed batches; raises InputError."""
-        source = self.source()
-        try:
+        with closing(self.source()) as source:
             reader = LogReader(source, self._base_offset)
             block = next(reader.resumed(anchor.state), None)
-        finally:
-            source.close()
         if block is None:
             raise InputError(f"{self.file.name}: the file has shrunk")
         batches = block.batches

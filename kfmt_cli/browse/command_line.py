@@ -13,14 +13,12 @@ from kfmt_cli.render.style import shell_quoted
 class ViewKind(enum.Enum):
     """The kind of content on the screen."""
 
-    FILE = "a file that is not a log"
     BATCHES = "the batches of a log"
     RECORDS = "the records of a batch"
     FIELDS = "the fields of a batch or a record, and their bytes"
     PAYLOAD = "a record's content"
     HITS = "search results"
     VIEW = "a command's output"
-    CODE = "a kind of finding"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +39,6 @@ class ViewState:
     sought: SoughtText | None = None
     command: tuple[str, ...] = ()
     """The command of a view, after `kfmt`."""
-    code: str = ""
-    """The code of a finding."""
     decoding: tuple[str, ...] = ()
     """The options that decode keys and values."""
 
@@ -52,10 +48,6 @@ def command_of(state: ViewState) -> list[str]:
     shown = state.shown
     if shown is ViewKind.VIEW:
         return list(state.command)
-    if shown is ViewKind.CODE:
-        return ["explain", state.code]
-    if shown is ViewKind.FILE:
-        return ["dump", state.name]
     if shown is ViewKind.HITS:
         assert state.sought is not None
         return ["find", state.name, *state.sought.options[0]]

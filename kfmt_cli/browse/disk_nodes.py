@@ -40,7 +40,6 @@ class DiskNode:
     """The path as shown, and as commands take it."""
     children: list[DiskNode] = field(default_factory=list)
     file: Input | None = None
-    folder: Folder | None = None
 
     @cached_property
     def size(self) -> int:
@@ -159,14 +158,12 @@ def _directory(
         for topic, nodes in by_topic.items()
     ]
     children += _files(folder)
-    return DiskNode(NodeKind.DIRECTORY, label, path, name, children, folder=folder)
+    return DiskNode(NodeKind.DIRECTORY, label, path, name, children)
 
 
 def _partition_node(folder: Folder, label: str) -> DiskNode:
     files = _files(folder)
-    return DiskNode(
-        NodeKind.PARTITION, printable(label), folder.path, folder.name, files, folder=folder
-    )
+    return DiskNode(NodeKind.PARTITION, printable(label), folder.path, folder.name, files)
 
 
 def _files(folder: Folder | None) -> list[DiskNode]:

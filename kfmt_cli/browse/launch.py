@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kfmt_cli.browse.disk_nodes import disk_of
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kfmt_cli.topics.payloads import Payloads
 
 SIZE = 80, 24  # without a terminal
-Press = Callable[[Any], Awaitable[None]]
 
 
 def session_of(

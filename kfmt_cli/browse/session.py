@@ -12,9 +12,10 @@ from kfmt_cli.browse.checked import FoundInPartition
 from kfmt_cli.browse.command_line import ViewKind, ViewState
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind, file_node
 from kfmt_cli.browse.log_search import Hit, SoughtText
-from kfmt_cli.browse.shown_log import BatchPlace, ShownLog
+from kfmt_cli.browse.shown_log import ShownLog
 from kfmt_cli.browse.wanted_batches import WantedBatches
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.times import milliseconds
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import listing, topic_of
@@ -68,7 +69,7 @@ class Session:
     node: DiskNode | None = None
     log: ShownLog | None = None
     content: BatchContent | None = None
-    place: BatchPlace | None = None
+    place: Fields | None = None
     record: int | None = None
     """The index of the selected record; None if the batch header is selected."""
     wanted: WantedBatches = field(default_factory=WantedBatches)
@@ -192,11 +193,8 @@ class Session:
     def row_of(self, goal: Goal) -> int | None:
         """The row of a place; None if the outline does not reach it yet."""
         log = self.shown_log
-        if goal.kind == BYTE:
-            return log.row_at(goal.value)
-        if goal.kind == TIME:
-            return log.row_of_time(goal.value)
-        return log.row_of_offset(goal.value)
+        rows = {BYTE: log.row_at, TIME: log.row_of_time, OFFSET: log.row_of_offset}
+        return rows[goal.kind](goal.value)
 
     # Findings.
 
@@ -250,7 +248,6 @@ class Session:
             None if place is None else place.position,
             offset,
             self.wanted,
-            self.sought,
             decoding=self._decoding,
         )
 
@@ -265,5 +262,5 @@ class Session:
             front, end = log.place(first), log.place(last - 1)
         except KfmtError:
             return None, None
-        low = front.last_offset if front.first_offset is None else front.first_offset
+        low = front.base_offset if front.has_base_offset else front.last_offset
         return (low, end.last_offset) if low <= end.last_offset else (None, None)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 
 import numpy as np
 
 from kfmt_cli.browse.batch_positions import Anchor, Outline
 from kfmt_cli.browse.text_host import TextHost
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block, part_of
 from kfmt_cli.log.derived_columns import batch_rows
@@ -18,20 +18,6 @@ from kfmt_cli.render.sinks.table_rows import BatchRows
 
 MOST_BLOCKS = 6  # kept in memory
 MOST_BATCHES = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class BatchPlace:
-    """The place of a batch in a log."""
-
-    row: int
-    number: int
-    position: int
-    size: int
-    first_offset: int | None
-    """None for a wrapper of magic 0 or 1, whose first offset only decompression shows."""
-    last_offset: int
-    is_sound: bool
 
 
 class ShownLog:
@@ -106,19 +92,10 @@ class ShownLog:
         pieces = self._writer.text(rows, 0, last - first)
         return "".join(bytes(piece).decode("utf-8", "replace") for piece in pieces)
 
-    def place(self, row: int) -> BatchPlace:
-        """The place of a row's batch; raises InputError."""
+    def place(self, row: int) -> Fields:
+        """The numbers of a row's batch; raises InputError."""
         block, i = self.find(row)
-        batches = block.batches
-        return BatchPlace(
-            row,
-            int(batches.number[i]),
-            int(batches.position[i]),
-            int(batches.size[i]),
-            int(batches.base_offset[i]) if batches.has_base_offset[i] else None,
-            int(batches.last_offset[i]),
-            bool(batches.crc_valid[i]),
-        )
+        return block.batches.row(i)
 
     # Finding rows; None if the outline does not reach the place yet.
 

@@ -2,48 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from io import StringIO
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
-from kfmt_cli.commands.run import Progress, Run
-from kfmt_cli.errors import ExitCode, KfmtError, OutputClosed
+from kfmt_cli.commands.python_answer import Nobody
+from kfmt_cli.commands.run import Run
+from kfmt_cli.errors import KfmtError, OutputClosed
 from kfmt_cli.render.sinks.sink import Look
 from kfmt_cli.render.sinks.table import TableSink
 from kfmt_cli.render.style import COLOUR, Theme, safe
-
-if TYPE_CHECKING:
-    from kfmt_cli.rows.result import ResultType
 
 _CONSOLE = Console(width=80, file=StringIO())
 MOST_TEXT = 4 << 20  # bytes of output to keep
 
 
 @dataclass
-class TextHost:
+class TextHost(Nobody):
     """A host whose two streams form one text."""
 
-    width: int | None = None
     theme: Theme = COLOUR
     err_theme: Theme = COLOUR
-    exit_code: ExitCode = ExitCode.CLEAN
     stop: Callable[[], bool] = lambda: False
     """Returns True once the output is no longer wanted."""
     pieces: list[bytes] = field(default_factory=list)
     n_bytes: int = 0
-    done: int = 0
-    """Bytes of the inputs read so far."""
-    total: int = 0
 
-    @property
-    def err_width(self) -> int | None:
-        """The columns of notes, which go into the same text."""
-        return self.width
+    def __post_init__(self) -> None:
+        self.err_width = self.width  # notes go into the same text
 
     def write(self, data: bytes | memoryview) -> None:
         """Keep some output; raises OutputClosed once there is too much or `stop` returns True."""
@@ -57,27 +46,11 @@ class TextHost:
         if words:
             self.write(words.encode("utf-8", "backslashreplace"))
 
-    def note(self, words: str) -> None:
-        """Keep a note for standard error."""
-        self.text(words)
-
-    def reached(self, exit_code: ExitCode) -> None:
-        """Raise the exit code to this one, if it is higher."""
-        self.exit_code = max(self.exit_code, exit_code)
-
-    def expect(self, n_bytes: int) -> None:
-        """Ignore the announced number of bytes."""
-
-    @contextmanager
-    def progress(self, total: int | None, *, beside_rows: bool = False) -> Iterator[Progress]:
-        """Count the bytes read."""
-        del beside_rows
-        self.total = total or 0
-        yield self
+    note = text
 
     def advance(self, n_bytes: int) -> None:
-        """Count bytes as read; raises OutputClosed once `stop` returns True."""
-        self.done += n_bytes
+        """Ignore bytes that were read; raises OutputClosed once `stop` returns True."""
+        del n_bytes
         if self.stop():
             raise OutputClosed(self.exit_code)
 
@@ -106,15 +79,13 @@ def shown_by(
     command: Callable[[Run], object],
     width: int,
     *,
-    type_: ResultType | None = None,
     finds: bool = False,
     stop: Callable[[], bool] = lambda: False,
 ) -> str:
-    """The output of a command on a screen of this width, coloured with escape sequences. type_: the
-    type of its results. finds: whether findings are its main output. stop: returns True to
-    cancel."""
-    host = TextHost(width, stop=stop)
-    run = Run(host, TableSink(host, Look(finds=finds)), type_)
+    """The output of a command on a screen of this width, coloured with escape sequences. finds:
+    whether findings are its main output. stop: returns True to cancel."""
+    host = TextHost(width=width, stop=stop)
+    run = Run(host, TableSink(host, Look(finds=finds)))
     try:
         command(run)
         run.sink.flush()

@@ -28,16 +28,6 @@ class ViewedPlace:
     node: DiskNode
     offset: int = 0
 
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The paths to call a command with."""
-        return self.node.paths
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The same paths as a user types them."""
-        return self.node.names
-
 
 @dataclass(frozen=True, slots=True)
 class ListedView:
@@ -58,7 +48,7 @@ class ListedView:
 def _stat(run: Run, place: ViewedPlace) -> None:
     from kfmt_cli.commands.stat import Stat
 
-    Stat(run, (_by(place),)).paths(place.paths)
+    Stat(run, (_by(place),)).paths(place.node.paths)
 
 
 def _by(place: ViewedPlace) -> str:
@@ -72,7 +62,7 @@ def _check(run: Run, place: ViewedPlace) -> None:
     from kfmt_cli.rows.result import Summary
 
     run.summary = Summary(CHECK_RESULT)
-    CheckPaths(run).paths(place.paths)
+    CheckPaths(run).paths(place.node.paths)
 
 
 def _lag(run: Run, place: ViewedPlace) -> None:
@@ -107,7 +97,7 @@ def _topic(node: DiskNode) -> str | None:
 def _txn(run: Run, place: ViewedPlace) -> None:
     from kfmt_cli.commands.txn import ShowTransactions
 
-    ShowTransactions(run, counts_first=True).paths(place.paths)
+    ShowTransactions(run, counts_first=True).paths(place.node.paths)
 
 
 def _producers(run: Run, place: ViewedPlace) -> None:
@@ -141,32 +131,32 @@ def _look_up(run: Run, place: ViewedPlace) -> None:
     from kfmt_cli.commands.index_check import show_lookups
 
     if place.offset is not None:
-        show_lookups(run, place.paths, OFFSET, place.offset)
+        show_lookups(run, place.node.paths, OFFSET, place.offset)
 
 
 def _start(run: Run, place: ViewedPlace) -> None:
     from kfmt_cli.browse.start_view import show_start
 
     inside = list(place.node.partitions())
-    show_start(run, place.paths, [of.name for of in inside if of.logs()])
+    show_start(run, place.node.paths, [of.name for of in inside if of.logs()])
 
 
 def _replicas(run: Run, place: ViewedPlace) -> None:
     from kfmt_cli.commands.replicas.command import CompareDisks
     from kfmt_cli.commands.replicas.show import show
 
-    show(run, CompareDisks(run).look(place.paths, ()), place.names)
+    show(run, CompareDisks(run).look(place.node.paths, ()), place.node.names)
 
 
 def _retention(run: Run, place: ViewedPlace) -> None:
     from kfmt_cli.commands.log_settings import SettingsOf
     from kfmt_cli.commands.retention import Retention
 
-    Retention(run, SettingsOf(None, {}), int(time.time() * 1000)).paths(place.paths)
+    Retention(run, SettingsOf(None, {}), int(time.time() * 1000)).paths(place.node.paths)
 
 
 def _with_paths(*words: str) -> Callable[[ViewedPlace], list[str]]:
-    return lambda place: [words[0], *place.names, *words[1:]]
+    return lambda place: [words[0], *place.node.names, *words[1:]]
 
 
 VIEWS: tuple[ListedView, ...] = (
@@ -177,7 +167,7 @@ VIEWS: tuple[ListedView, ...] = (
         _stat,
         lambda place: [
             "stat",
-            *place.names,
+            *place.node.names,
             *(["--by", "segment"] if _by(place) != "partition" else []),
         ],
     ),
@@ -209,7 +199,7 @@ VIEWS: tuple[ListedView, ...] = (
         "Lookup",
         "How does a broker find this offset?",
         _look_up,
-        lambda place: ["index-check", *place.names, "--lookup-offset", str(place.offset)],
+        lambda place: ["index-check", *place.node.names, "--lookup-offset", str(place.offset)],
     ),
     ListedView(
         "7",

@@ -87,7 +87,7 @@ class Build:
             builder = SegmentBuilder(self.options, writer, self.rolling.by_file, self.topic)
             try:
                 builder.build(self._pieces(source))
-                writer.finish()
+                writer.close()
             finally:
                 writer.abandon()
             if not writer.logs and not writer.snapshots:

@@ -96,7 +96,7 @@ def state_types() -> frozenset[RowType]:
 
 
 def _state_types(topic: str) -> tuple[RowType, ...]:
-    return tuple(type_.rows for type_ in replay_of(topic).types)
+    return replay_of(topic).types
 
 
 def results() -> dict[str, RowType]:

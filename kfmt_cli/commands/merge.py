@@ -27,7 +27,7 @@ from kfmt_cli.writing.output import Staging, carry, need_new, need_room, staged
 from kfmt_cli.writing.salvage.arrange import END, Arranged, arrange_replicas
 from kfmt_cli.writing.salvage.derived import epoch_checkpoint, write_missing
 from kfmt_cli.writing.salvage.holes import Gaps
-from kfmt_cli.writing.salvage.rearrange import placed, write_arranged
+from kfmt_cli.writing.salvage.rearrange import Rearranged, write_arranged
 from kfmt_cli.writing.salvage.salvager import Salvager, Scanned
 
 SPARE = 1 << 20  # for indexes and folders
@@ -113,7 +113,8 @@ class Merge:
         if not arranged.segments:
             return False
         below = PurePath(partition.name)
-        written, _ = write_arranged(staging, str(below), scans, placed(arranged, len(scans)), -1)
+        made = Rearranged(arranged, [], b"", len(scans))
+        written, _ = write_arranged(staging, str(below), scans, made, -1)
         logs = [classify(str(staging.folder / name), name) for name in written]
         self._carry(staging, below, (best, *others), logs[0])
         write_missing(staging, below, logs, self.interval, Gaps(logs[0].base - 1))

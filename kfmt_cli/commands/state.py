@@ -306,7 +306,7 @@ class ShowState:
         run = self.run
         if type_.n_key:
             self._n_rows[type_.name] = self._n_rows.get(type_.name, 0) + len(rows)
-        row_type = with_change(type_.rows) if self._since else type_.rows
+        row_type = with_change(type_) if self._since else type_
         run.rows(name, row_type, [rows], nouns)
 
 
@@ -345,7 +345,7 @@ def _changes(type_: StateType, before: dict[Row, Row], now: dict[Row, Row]) -> d
         if key not in before:
             changed[key] = (*row, "added", None)
         elif before[key] != row:
-            columns = zip(type_.rows.columns, before[key], row, strict=True)
+            columns = zip(type_.columns, before[key], row, strict=True)
             old = {
                 column.name: _value(column, was) for column, was, value in columns if was != value
             }

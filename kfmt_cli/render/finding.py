@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from kfmt_cli.findings.finding import Code, Finding, Severity
-from kfmt_cli.render.style import IN_NUMBER, Theme, grouped, safe
+from kfmt_cli.render.style import Theme, fitted, grouped, safe
 
 LABEL = 17  # columns of the label before a consequence
 STYLES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: "dim"}
@@ -53,20 +52,8 @@ def wrapped(
     """
     indent = " " * margin
     first = f"{indent}{label:<{LABEL}}" if label else indent
-    if width is None:
-        return [first + words]
-    import textwrap
-
-    whole = re.sub(IN_NUMBER, "\0", words)
-    lines = textwrap.wrap(
-        whole,
-        max(width, 50),
-        initial_indent=first,
-        subsequent_indent=" " * (len(first) if hanging is None else hanging),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [line.replace("\0", " ") for line in lines]
+    least = None if width is None else max(width, 50)
+    return fitted(first + words, least, len(first) if hanging is None else hanging).split("\n")
 
 
 def left_out_line(code: Code, number: int) -> str:

@@ -13,7 +13,6 @@ from kfmt_cli.render.style import count, grouped, human
 
 ROWS = 8
 MOST_TIMES = 24  # rows of a plot over time
-LEAST_WIDTH = 60
 
 
 def steps(later: list[tuple[int, int]], width: int | None) -> Iterator[str]:

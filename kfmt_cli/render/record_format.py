@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import os
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.errors import UsageError
 from kfmt_cli.render.style import safe
+from kfmt_cli.rows.section import as_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,40 +68,35 @@ TOKENS = {
     "%": "a percent sign",
 }
 _ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\", "0": b"\0"}
+_PART = re.compile(
+    r"%(?P<token>.?)|\\x(?P<byte>.{0,2})|\\(?P<escape>[nrt\\0])|(?P<words>[^%\\]+|.)", re.DOTALL
+)
 
 
 def writer(form: str, null: bytes) -> Write:
     """Compile a format into a function that writes a record; raises UsageError. null: written for
     null."""
-
-    def of(name: str) -> Write:
-        return _token(name, null)
-
     parts: list[Write | bytes] = []
-    at = 0
-    while at < len(form):
-        char = form[at]
-        following = form[at + 1 : at + 2]
-        if char == "%":
-            if following not in TOKENS or not following:
-                raise UsageError(f"-f: unknown %{following}; choose from {' '.join(_names())}")
-            parts.append(b"%" if following == "%" else of(following))
-            at += 2
-        elif char == "\\" and following == "x":
+    for part in _PART.finditer(form):
+        kind = part.lastgroup or ""
+        words = part[kind]
+        if kind == "token":
+            if words not in TOKENS:
+                names = " ".join(f"%{token}" for token in TOKENS)
+                raise UsageError(f"-f: unknown %{words}; choose from {names}")
+            parts.append(b"%" if words == "%" else _token(words, null))
+        elif kind == "byte":
             try:
-                parts.append(bytes([int(form[at + 2 : at + 4], 16)]))
+                parts.append(bytes([int(words, 16)]))
             except ValueError:
-                raise UsageError(
-                    f"-f: {form[at : at + 4]!r} is not a byte escape such as \\x1f"
-                ) from None
-            at += 4
-        elif char == "\\" and following in _ESCAPES:
-            parts.append(_ESCAPES[following])
-            at += 2
+                raise UsageError(f"-f: {part[0]!r} is not a byte escape such as \\x1f") from None
         else:
-            parts.append(os.fsencode(char))
-            at += 1
-    return _joined(_merged(parts))
+            parts.append(_ESCAPES[words] if kind == "escape" else os.fsencode(words))
+
+    def write(record: Shown) -> bytes:
+        return b"".join(part if isinstance(part, bytes) else part(record) for part in parts)
+
+    return write
 
 
 def kcat_json(shown: Shown) -> bytes:
@@ -131,35 +127,8 @@ _TIMESTAMP_TYPES = {0: "create", 1: "logappend"}
 
 def _text(data: bytes | None) -> tuple[str | None, str | None]:
     """Bytes as text, and the name of the encoding if they are not valid UTF-8."""
-    if data is None:
-        return None, None
-    try:
-        return data.decode(), None
-    except UnicodeDecodeError:
-        return base64.b64encode(data).decode(), "base64"
-
-
-def _names() -> list[str]:
-    return [f"%{token}" for token in TOKENS]
-
-
-def _merged(parts: list[Write | bytes]) -> list[Write | bytes]:
-    """Join adjacent constant parts."""
-    found: list[Write | bytes] = []
-    for part in parts:
-        last = found[-1] if found else None
-        if isinstance(part, bytes) and isinstance(last, bytes):
-            found[-1] = last + part
-        else:
-            found.append(part)
-    return found
-
-
-def _joined(parts: list[Write | bytes]) -> Write:
-    def write(record: Shown) -> bytes:
-        return b"".join(part if isinstance(part, bytes) else part(record) for part in parts)
-
-    return write
+    text, encoding = (None, None) if data is None else as_text(data, "auto")
+    return text, encoding or None
 
 
 def _token(name: str, null: bytes) -> Write:

@@ -85,16 +85,17 @@ _DRAWN = re.compile(r"[\u2500-\u25ff]")
 _ESCAPE = re.compile(r"\x1b\[[\d;]*m")
 
 
-def fitted(text: str, width: int | None) -> str:
-    """Text whose longer lines are broken between words; later parts are indented. A word that is
-    longer, as a path may be, stays whole; so do lines of a drawing."""
-    return "".join(_fitted(line, width) for line in text.splitlines(keepends=True))
+def fitted(text: str, width: int | None, hanging: int | None = None) -> str:
+    """Text whose longer lines are broken between words; later parts are indented, to `hanging` if
+    given. A word that is longer, as a path may be, stays whole; so do lines of a drawing."""
+    return "".join(_fitted(line, width, hanging) for line in text.splitlines(keepends=True))
 
 
-def _fitted(line: str, width: int | None) -> str:
+def _fitted(line: str, width: int | None, hanging: int | None) -> str:
     if width is None or len(_ESCAPE.sub("", line.rstrip())) <= width or _DRAWN.search(line):
         return line
-    indent = " " * (len(line) - len(line.lstrip(" ")) + GAP)
+    margin = len(line) - len(line.lstrip(" ")) + GAP
+    indent = " " * (margin if hanging is None else hanging)
     done, used = "", 0
     for gap, word in _WORD.findall(line.rstrip()):
         size = len(_ESCAPE.sub("", word))

@@ -115,13 +115,12 @@ def csv_template(
     files: Sequence[str],
     columns: Mapping[str, int],
     mode: str,
-    constants: Mapping[str, int] | None = None,
 ) -> Template:
     """One line per row; null is an empty field, an empty value two quotes; headers are a JSON list.
 
     files: as in `json_template`.
     """
-    builder = TemplateBuilder(columns, HEADER_NAMES, None, constants)
+    builder = TemplateBuilder(columns, HEADER_NAMES)
     if rows.front:
         _file(builder, [csv_line(_front(file, rows).values()).rstrip("\n") for file in files])
     for i, leaf in enumerate(rows.leaves):

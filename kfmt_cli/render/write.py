@@ -15,7 +15,6 @@ from kfmt_cli.render.template import Template
 
 BUFFER = 1 << 20
 MOST_FREE = 32
-NO_CHILDREN: IntArray = np.zeros((4, 0), np.int64)
 
 # Non-ASCII characters that every terminal shows plainly: first, last, columns. Everything else is
 # escaped: controls, invisible and combining characters, changes of writing direction.

@@ -14,31 +14,26 @@ from kfmt_cli.core.layout.messages import plain_value
 from kfmt_cli.core.layout.tree import Node
 from kfmt_cli.core.layout.wire import Value
 from kfmt_cli.core.times import time_text
-from kfmt_cli.rows.column import Column, ColumnKind, RowType
+from kfmt_cli.rows.column import RowType, json_value, number, text
 
 FIELD = RowType(
     "field",
     "A field and its bytes.",
     (
-        Column(
+        text(
             "inside",
-            ColumnKind.TEXT,
             "Codec of the enclosing compressed block; null for bytes of the file.",
-            given="has_inside",
+            null=True,
         ),
-        Column(
-            "block_position",
-            doc="Position of that block in the file.",
-            given="has_block_position",
-        ),
-        Column("position", doc="Byte position in the file, or in the decompressed block."),
-        Column("size", doc="Number of bytes."),
-        Column("path", ColumnKind.TEXT, "Path of the field."),
-        Column("wire_type", ColumnKind.TEXT, "Encoding."),
-        Column("hex", ColumnKind.TEXT, "Its bytes; null if its parts have them.", given="has_hex"),
-        Column("value", ColumnKind.JSON, "Its value; bytes as base64.", given="has_value"),
-        Column("meaning", ColumnKind.TEXT, "Meaning of the value.", given="has_meaning"),
-        Column("fault", ColumnKind.TEXT, "Why decoding stopped.", given="has_fault"),
+        number("block_position", "Position of that block in the file.", null=True),
+        number("position", "Byte position in the file, or in the decompressed block."),
+        number("size", "Number of bytes."),
+        text("path", "Path of the field."),
+        text("wire_type", "Encoding."),
+        text("hex", "Its bytes; null if its parts have them.", null=True),
+        json_value("value", "Its value; bytes as base64.", null=True),
+        text("meaning", "Meaning of the value.", null=True),
+        text("fault", "Why decoding stopped.", null=True),
     ),
 )
 
@@ -133,28 +128,13 @@ def _sized(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
     """The length of bytes or text, then its content; null is only a length."""
     length, *parts = node.children
     if not parts:
-        start, end = length.start, length.end
-        yield AnatomyLine(path, node.type, start, end, True, None, "null", node.meaning, node.fault)
+        line = _line(path, length, "null", node)
+        yield replace(line, wire_type=node.type, value=None)
         return
-    name = (*path[:-1], f"{node.name}_length")
-    yield AnatomyLine(
-        name, length.type, length.start, length.end, True, length.value, str(length.value)
-    )
+    yield _line((*path[:-1], f"{node.name}_length"), length, str(length.value), length)
     if len(parts) == 1 and parts[0].name == "bytes":
-        inner = parts[0]
-        value = node.value
-        yield AnatomyLine(
-            path,
-            node.type,
-            inner.start,
-            inner.end,
-            True,
-            value,
-            shown(value, node.name),
-            node.meaning or meaning_of(node),
-            node.fault,
-            node.fault is not None,
-        )
+        line = _line(path, node, shown(node.value, node.name), node)
+        yield replace(line, start=parts[0].start, end=parts[0].end)
         return
     yield replace(_heading(path, node), start=parts[0].start)
     for part in parts:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from kfmt_cli.core.layout.field import MILLISECONDS, Field
@@ -120,6 +120,8 @@ class RowType:
     columns: tuple[Column, ...]
     placed: Placed = Placed.NOWHERE
     """Whether its objects have `PLACE`."""
+    n_key: int = 0
+    """Of a topic's state: the number of leading columns that identify a row."""
 
     @cached_property
     def leaves(self) -> tuple[Column, ...]:
@@ -175,73 +177,40 @@ def _leaves(columns: Iterable[Column]) -> Iterator[Column]:
             yield replace(member, name=member.flat_name, source=member.at, only=only, given=given)
 
 
-def number(
+def _column(
+    kind: ColumnKind,
     name: str,
     doc: str,
     *,
     null: bool = False,
     only: bool = False,
-    minor: bool = False,
-    unit: str | None = None,
+    **more: Any,
 ) -> Column:
-    """A column of integers. null: a row may have no value; only: JSON then omits the name."""
-    return _column(ColumnKind.NUMBER, name, doc, null, only=only, minor=minor, unit=unit)
-
-
-def real(name: str, doc: str, *, null: bool = False) -> Column:
-    """A column of numbers with a fraction."""
-    return _column(ColumnKind.REAL, name, doc, null)
-
-
-def milliseconds(name: str, doc: str, *, null: bool = False, minor: bool = False) -> Column:
-    """A column of times, in milliseconds since 1970; -1 for none."""
-    return _column(ColumnKind.NUMBER, name, doc, null, minor=minor, unit=MILLISECONDS, none=-1)
-
-
-def text(name: str, doc: str, *, null: bool = False, minor: bool = False) -> Column:
-    """A column of text."""
-    return _column(ColumnKind.TEXT, name, doc, null, minor=minor)
-
-
-def flag(name: str, doc: str, *, null: bool = False, minor: bool = False) -> Column:
-    """A column of flags."""
-    return _column(ColumnKind.FLAG, name, doc, null, minor=minor)
-
-
-def json_value(name: str, doc: str, *, null: bool = False, only: bool = False) -> Column:
-    """A column of values of any shape, as JSON."""
-    return _column(ColumnKind.JSON, name, doc, null, only=only)
-
-
-def _column(
-    kind: ColumnKind,
-    name: str,
-    doc: str,
-    null: bool,
-    *,
-    only: bool = False,
-    minor: bool = False,
-    unit: str | None = None,
-    none: int | None = None,
-) -> Column:
+    """A column. null: a row may have no value; only: JSON then omits the name; more: other
+    attributes."""
     given = f"has_{name}"
-    return Column(
-        name,
-        kind,
-        doc,
-        given=given if null else "",
-        only=(given, 1) if only else None,
-        minor=minor,
-        unit=unit,
-        none=none,
-    )
+    only_if = (given, 1) if only else None
+    return Column(name, kind, doc, given=given if null else "", only=only_if, **more)
+
+
+number = partial(_column, ColumnKind.NUMBER)
+"""A column of integers."""
+real = partial(_column, ColumnKind.REAL)
+"""A column of numbers with a fraction."""
+milliseconds = partial(number, unit=MILLISECONDS, none=-1)
+"""A column of times, in milliseconds since 1970; -1 for none."""
+text = partial(_column, ColumnKind.TEXT)
+"""A column of text."""
+flag = partial(_column, ColumnKind.FLAG)
+"""A column of flags."""
+json_value = partial(_column, ColumnKind.JSON)
+"""A column of values of any shape, as JSON."""
 
 
 def column_of(field: Field, **changes: Any) -> Column:
     """The column of a Layout's field. changes: attributes that the field does not define."""
     kind = ColumnKind.NUMBER
     words: tuple[str, ...] = field.symbols or ()
-    of: tuple[Column, ...] = ()
     if isinstance(field.type, Bytes):
         kind = ColumnKind.BYTES
     elif isinstance(field.type, Array):
@@ -251,6 +220,6 @@ def column_of(field: Field, **changes: Any) -> Column:
     size = field.type.size
     bits = 64 if size is None else 8 * size
     made = Column(
-        field.name, kind, field.doc, none=field.none, words=words, unit=field.unit, bits=bits, of=of
+        field.name, kind, field.doc, none=field.none, words=words, unit=field.unit, bits=bits
     )
     return replace(made, **changes)

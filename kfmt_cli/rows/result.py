@@ -28,11 +28,6 @@ class ResultType:
     hint: str = "--json"
     """The option that shows the columns a narrow table hides."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the columns of a result's row."""
-        return ("file", "kind", *self.numbers, *SEVERITIES)
-
 
 @dataclass(slots=True)
 class Result(Tally):
@@ -111,11 +106,12 @@ class Summary:
 
     def row(self) -> dict[str, object]:
         """The summary's row in the JSON contract, without its type."""
-        row = {"files": self.files, **self.aside, **self.totals, "unread": self.unread}
+        row: dict[str, object] = {
+            "files": self.files,
+            **self.aside,
+            **self.totals,
+            "unread": self.unread,
+        }
         if self.passed_over:
-            return {
-                **row,
-                "not_looked_at": dict(sorted(self.passed_over.items())),
-                "exit_code": int(self.exit_code),
-            }
+            row["not_looked_at"] = dict(sorted(self.passed_over.items()))
         return {**row, "exit_code": int(self.exit_code)}

@@ -13,23 +13,13 @@ Numbers = dict[str, int | None]
 Merge = Callable[[int, int], int]
 
 
-def _first(one: int, other: int) -> int:
-    del other
-    return one
-
-
-def _last(one: int, other: int) -> int:
-    del one
-    return other
-
-
 # How the numbers of two consecutive parts of a log are merged. magics, codecs: a bit for each that
 # occurs.
 MERGED: Mapping[str, Merge] = {
     "batches": int.__add__,
     "records": int.__add__,
-    "first_offset": _first,
-    "last_offset": _last,
+    "first_offset": lambda one, _: one,
+    "last_offset": lambda _, other: other,
     "min_timestamp": min,
     "max_timestamp": max,
     "magics": int.__or__,

@@ -5,31 +5,13 @@ Any column may be null. key: the columns that identify a row across offsets.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from kfmt_cli.core.layout.field import MILLISECONDS, OFFSET
 from kfmt_cli.rows.column import Column, ColumnKind, RowType, json_value, milliseconds, number, text
 
-
-@dataclass(frozen=True, eq=False)
-class StateType:
-    """A kind of row in a topic's state."""
-
-    rows: RowType
-    n_key: int
-    """Number of leading columns that identify a row."""
-
-    @property
-    def name(self) -> str:
-        """The `type` of its objects in JSON."""
-        return self.rows.name
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the columns, in order."""
-        return tuple(column.name for column in self.rows.columns)
-
+StateType = RowType
 
 # Any column of the state may be null.
 _number = partial(number, null=True)
@@ -40,7 +22,7 @@ _json = partial(json_value, null=True)
 
 
 def _type(name: str, doc: str, n_key: int, *columns: Column) -> StateType:
-    return StateType(RowType(name, doc, columns), n_key)
+    return RowType(name, doc, columns, n_key=n_key)
 
 
 _GROUP = _text("group", "The group.")

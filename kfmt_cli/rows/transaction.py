@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from kfmt_cli.core.layout.field import OFFSET
-from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType, milliseconds, number
+from kfmt_cli.rows.column import Placed, RowType, flag, milliseconds, number, text
 
 TRANSACTION = RowType(
     "transaction",
     "A transaction of a producer in a partition.",
     (
-        Column("outcome", ColumnKind.TEXT, "open, committed or aborted."),
-        Column(
+        text("outcome", "open, committed or aborted."),
+        flag(
             "hanging",
-            ColumnKind.FLAG,
             "Whether an open transaction is hanging (will never end); null if unknown.",
-            given="has_hanging",
+            null=True,
         ),
-        Column("producer_id", doc="The producer."),
-        Column("producer_epoch", doc="Its epoch."),
-        Column(
+        number("producer_id", "The producer."),
+        number("producer_epoch", "Its epoch."),
+        text(
             "transactional_id",
-            ColumnKind.TEXT,
             "Transactional id, if __transaction_state is in the same log directory.",
-            given="has_transactional_id",
+            null=True,
         ),
         number(
             "first_offset",
@@ -31,8 +29,8 @@ TRANSACTION = RowType(
             unit=OFFSET,
         ),
         number("last_offset", "Last offset of its records.", null=True, unit=OFFSET),
-        Column("records", doc="Remaining records."),
-        Column("batches", doc="Remaining batches.", minor=True),
+        number("records", "Remaining records."),
+        number("batches", "Remaining batches.", minor=True),
         number(
             "marker_offset", "Offset of the marker that ended it; null while it is open.", null=True
         ),
@@ -51,9 +49,8 @@ TRANSACTION = RowType(
             "For an open transaction: time from its start to the partition's newest record.",
             null=True,
         ),
-        Column(
+        flag(
             "holds_last_stable_offset",
-            ColumnKind.FLAG,
             "Whether read_committed consumers are waiting for it.",
             minor=True,
         ),

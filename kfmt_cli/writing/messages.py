@@ -8,11 +8,14 @@ message; inner offsets are relative to the first one in magic 1, absolute in mag
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from kfmt_cli.core.codecs.checksum import CRC32, crc_of_regions
 from kfmt_cli.core.codecs.compress import compress
 from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.layout.wire import Buffer
 from kfmt_cli.core.native import encode
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.batch import CODECS
@@ -26,57 +29,29 @@ NO_CHILDREN = np.zeros((4, 0), np.int64)
 TAKEN = ("offset", "timestamp", "key", "key_size", "value", "value_size")
 
 
-def write_messages(drafts: DraftTable, records: Records, magic: int) -> Written:
+def write_messages(drafts: DraftTable, records: Records, magic: int) -> Iterator[Written]:
     """Encode batches as messages of magic 0 or 1: a wrapper per batch with a codec, otherwise
     loose.
 
     drafts, records: as for `writing.batches.write_batches`.
     """
-    counts = records.counts
-    owner = np.repeat(np.arange(len(drafts)), counts)
-    codecs = drafts.attributes & CODEC_MASK
-    append_time = drafts.attributes & APPEND_TIME
+    owner = np.repeat(np.arange(len(drafts)), records.counts)
     plain, ends = encode_messages(drafts, owner, records, magic)
     starts = np.concatenate([[0], ends[:-1]])[: len(ends)]
+    offset = records.rows.offset
+    times = records.rows.timestamp if magic else np.full(len(owner), -1)
+    loose = Written(plain, starts, ends, offset, offset, times)
+    codecs = drafts.attributes & CODEC_MASK
     if not codecs.any():
-        times = records.rows.timestamp if magic else np.full(len(owner), -1)
-        offset = records.rows.offset
-        return Written(plain, starts, ends, offset, offset, times)
-    pieces: list[bytes] = []
-    base_offsets: list[int] = []
-    last_offsets: list[int] = []
-    times_of: list[int] = []
+        yield loose
+        return
     first = 0
-    for i, (last, codec, at_append) in enumerate(
-        zip(records.ends.tolist(), codecs.tolist(), append_time.tolist(), strict=True)
-    ):
-        if last == first:
-            continue
-        here = bytes(plain[int(starts[first]) : int(ends[last - 1])])
-        outer_offset = int(drafts.base_offset[i] + drafts.last_offset_delta[i])
-        time = int(drafts.max_timestamp[i])
-        if codec:
-            attributes = codec | (at_append if magic else 0)
-            value = compress(CODECS[codec], here, magic)
-            pieces.append(_wrapper(magic, outer_offset, time, attributes, value))
-            base_offsets.append(int(drafts.base_offset[i]))
-            last_offsets.append(outer_offset)
-            times_of.append(time if magic else -1)
-        else:
-            bounds = zip(starts[first:last].tolist(), ends[first:last].tolist(), strict=True)
-            pieces += [bytes(plain[a:b]) for a, b in bounds]
-            last_offsets += records.rows.offset[first:last].tolist()
-            base_offsets += records.rows.offset[first:last].tolist()
-            times_of += (
-                records.rows.timestamp[first:last].tolist() if magic else [-1] * (last - first)
-            )
+    for i, last in enumerate(records.ends.tolist()):
+        if last > first:
+            part = loose.part(first, last)
+            one = drafts.select(slice(i, i + 1))
+            yield seal_wrapper(one, part.data, magic) if codecs[i] else part
         first = last
-    stops = np.cumsum([len(piece) for piece in pieces])
-    sizes = np.array([len(piece) for piece in pieces], np.int64)
-    base, last_of = np.array([base_offsets, last_offsets], np.int64)
-    return Written(
-        b"".join(pieces), stops - sizes, stops, base, last_of, np.array(times_of, np.int64)
-    )
 
 
 def encode_messages(
@@ -96,7 +71,7 @@ def encode_messages(
     return _lay_down(inner, records.data, magic)
 
 
-def seal_wrapper(draft: DraftTable, body: bytearray, magic: int) -> Written:
+def seal_wrapper(draft: DraftTable, body: Buffer | bytearray, magic: int) -> Written:
     """Put encoded messages in one wrapper. draft: one row."""
     attributes = int(draft.attributes[0])
     codec = attributes & CODEC_MASK

@@ -53,7 +53,7 @@ class RollingWriter:
         base_offset: None to use the next batch's. snapshot: the name of a KRaft snapshot. of_file:
         whether lines name the segment, which is then never rolled for its size or age.
         """
-        self._close()
+        self.close()
         self._folder, self._whole = folder, of_file
         if snapshot is not None:
             name = str(PurePath(folder) / snapshot)
@@ -72,7 +72,7 @@ class RollingWriter:
         return str(PurePath(self._folder) / f"{base_offset:020}.log")
 
     def _start(self, base_offset: int) -> None:
-        self._close()
+        self.close()
         name = self._name(base_offset)
         self._names.add(name)
         self._segment = SegmentWriter(
@@ -115,16 +115,13 @@ class RollingWriter:
         )
         return room(active, self._rolling, rest.starts, rest.ends, last, rest.max_timestamp)
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Close the last segment."""
         if self._segment is not None:
             self._segment.close()
         if self._snapshot is not None:
             self._snapshot.file.close()
         self._segment = self._snapshot = None
-
-    def finish(self) -> None:
-        """Close the last segment."""
-        self._close()
 
     def abandon(self) -> None:
         """Close open files as they are."""

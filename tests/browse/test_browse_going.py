@@ -80,8 +80,7 @@ def test_an_offset_leads_to_its_segment(words: str) -> None:
             assert node.file is not None
             if words.isdigit():
                 assert node.file.base_offset == max(base for base in bases if base <= int(words))
-                assert place.first_offset is not None
-                assert place.first_offset <= int(words) <= place.last_offset
+                assert place.base_offset <= int(words) <= place.last_offset
             elif words == "now":
                 assert node.file.base_offset == bases[-1]
                 assert "the time is not in this partition" in browser.screen

@@ -287,7 +287,7 @@ def test_long_lines_are_wrapped_and_keep_their_colours() -> None:
 # Commands.
 
 STATES = {
-    "file": ViewState(ViewKind.FILE, str(ORDERS.with_suffix(".index"))),
+    "file": ViewState(ViewKind.VIEW, command=("dump", str(ORDERS.with_suffix(".index")))),
     "batches": ViewState(ViewKind.BATCHES, str(ORDERS), 20, 99),
     "producer": ViewState(
         ViewKind.BATCHES, str(TXN), 0, 99, wanted=WantedBatches(producer_id=1000)
@@ -301,7 +301,7 @@ STATES = {
     ),
     "hits": ViewState(ViewKind.HITS, str(ORDERS), sought=SoughtText("quartz", TEXT, VALUE)),
     "view": ViewState(ViewKind.VIEW, command=("txn", str(TXN.parent))),
-    "code": ViewState(ViewKind.CODE, code="crc-mismatch"),
+    "code": ViewState(ViewKind.VIEW, command=("explain", "crc-mismatch")),
 }
 EXPECTED = {
     "file": "23 218",

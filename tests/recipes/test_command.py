@@ -125,9 +125,11 @@ def test_a_page(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
 
 # The state of a topic: a decoder, a replay, two lines.
 
-GUEST = StateType(
-    RowType("guest", "A guest.", (Column("name", ColumnKind.TEXT, "The name.", given="has_name"),)),
-    1,
+GUEST = RowType(
+    "guest",
+    "A guest.",
+    (Column("name", ColumnKind.TEXT, "The name.", given="has_name"),),
+    n_key=1,
 )
 GUESTS = JsonDecoder(lambda key: Said("Guest", {"name": key.decode()}))
 

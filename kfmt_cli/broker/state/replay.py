@@ -74,9 +74,7 @@ class Replay(ABC):
         """The rows of the state, sorted by key."""
         found: State = {type_: {} for type_ in self.types}
         for type_, values in self.rows():
-            row = tuple(
-                _cell(column.kind, values.get(column.name)) for column in type_.rows.columns
-            )
+            row = tuple(_cell(column.kind, values.get(column.name)) for column in type_.columns)
             found[type_][row[: type_.n_key]] = row
         return {
             state_type: dict(sorted(rows.items(), key=_order)) for state_type, rows in found.items()

@@ -13,11 +13,10 @@ from kfmt_cli.browse.disk_nodes import DiskNode
 from kfmt_cli.browse.help_page import help_lines
 from kfmt_cli.browse.keys import KEYS
 from kfmt_cli.browse.screen.dialogs import LineDialog
-from kfmt_cli.browse.screen.go_to import wrong_in
 from kfmt_cli.browse.screen.searching import SearchingBrowser
 from kfmt_cli.browse.session import BYTE, Goal
 from kfmt_cli.browse.text_host import shown_by, wrapped_lines
-from kfmt_cli.browse.wanted_batches import FORM, wanted_batches_of
+from kfmt_cli.browse.wanted_batches import FORM, WantedBatches, wanted_batches_of
 from kfmt_cli.render.style import safe
 
 
@@ -133,7 +132,7 @@ class BrowserApp(SearchingBrowser):
         name = finding.code.name
         width = max(min(self.size.width - 10, 92), 40)
         shown = shown_by(lambda run: Explain(run).names((name,)), width)
-        state = ViewState(ViewKind.CODE, code=name)
+        state = ViewState(ViewKind.VIEW, command=("explain", name))
         lines: list[Text | str] = [
             Text(f" $ {command_text(state)}", style="bold"),
             Text(""),
@@ -148,14 +147,14 @@ class BrowserApp(SearchingBrowser):
         if self.has_log():
             doc = (FORM, "empty for all")
             words = self.session.wanted.words
-            dialog = LineDialog("Filter batches", doc, words, wrong_in(wanted_batches_of))
+            dialog = LineDialog("Filter batches", doc, words, wanted_batches_of)
             self.push_screen(dialog, self._filter)
 
-    def _filter(self, words: str | None) -> None:
-        if words is None:
+    def _filter(self, wanted: WantedBatches | None) -> None:
+        if wanted is None:
             self.tell()
             return
-        self.session.wanted = wanted_batches_of(words)
+        self.session.wanted = wanted
         self.session.forget_hits()
         assert self.session.node is not None
         self.open_node(self.session.node)

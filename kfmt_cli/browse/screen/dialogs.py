@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from rich.style import Style
 from rich.text import Text
@@ -27,23 +27,44 @@ LineDialog, SearchDialog, PageWindow { align: center middle; }
 PageWindow .page { width: 100; max-width: 96%; height: 90%; background: $surface;
     border: round $primary; }
 """
-_CLOSE: list[BindingType] = [Binding("escape", "dismiss(None)", "Close", show=False)]
+T = TypeVar("T")
 
 
-class LineDialog(ModalScreen[str | None]):
+class _InputDialog(ModalScreen[T | None]):
+    """Asks for something that is typed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Close", show=False)
+    ]
+
+    def taken(self, words: str) -> T | None:
+        """What the line says; raises KfmtError."""
+        raise NotImplementedError
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Accept the input, or show why it is invalid."""
+        event.stop()
+        if not self.is_current:  # a second Enter, before the first has closed it
+            return
+        try:
+            self.dismiss(self.taken(event.value))
+        except KfmtError as error:
+            self.query_one(".wrong", Static).update(str(error))
+
+
+class LineDialog(_InputDialog[T]):
     """Asks for a line of text."""
 
-    BINDINGS: ClassVar[list[BindingType]] = _CLOSE
+    def taken(self, words: str) -> T:
+        return self._read(words)
 
-    def __init__(
-        self, title: str, doc: Sequence[str], text: str, wrong: Callable[[str], str]
-    ) -> None:
-        """wrong: why a line is invalid, empty if it is valid."""
+    def __init__(self, title: str, doc: Sequence[str], text: str, read: Callable[[str], T]) -> None:
+        """read: returns what a line says; raises KfmtError."""
         super().__init__()
         self._title = title
         self._doc = doc
         self._text = text
-        self._wrong = wrong
+        self._read = read
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="window"):
@@ -52,17 +73,6 @@ class LineDialog(ModalScreen[str | None]):
             yield Static("", classes="wrong", markup=False)
             for line in (*self._doc, "Enter confirms, Esc cancels."):
                 yield Static(Text(line, style="dim"))
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Accept the input, or show why it is invalid."""
-        event.stop()
-        if not self.is_current:  # a second Enter, before the first has closed it
-            return
-        wrong = self._wrong(event.value)
-        if wrong:
-            self.query_one(".wrong", Static).update(wrong)
-        else:
-            self.dismiss(event.value)
 
 
 class ChoiceLine(Static):
@@ -107,11 +117,10 @@ class ChoiceLine(Static):
         self.choose(names[(names.index(self.chosen) + 1) % len(names)])
 
 
-class SearchDialog(ModalScreen[SoughtText | None]):
+class SearchDialog(_InputDialog[SoughtText]):
     """Asks for a search term."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *_CLOSE,
         Binding("ctrl+t", "turn('kind')", show=False),
         Binding("ctrl+o", "turn('field')", show=False),
     ]
@@ -140,21 +149,14 @@ class SearchDialog(ModalScreen[SoughtText | None]):
         """Select the next choice."""
         self.query_one(f"#{name}", ChoiceLine).turn()
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Search, or show why the input is invalid."""
-        event.stop()
-        if not self.is_current:  # a second Enter, before the first has closed it
-            return
+    def taken(self, words: str) -> SoughtText | None:
+        """What to search; raises UsageError."""
         kind, field = (self.query_one(f"#{name}", ChoiceLine).chosen for name in ("kind", "field"))
-        sought = SoughtText(event.value, kind, field)
-        try:
-            sought.pattern  # noqa: B018 (raises)
-            if self._trouble:
-                raise UsageError(self._trouble)
-        except KfmtError as error:
-            self.query_one(".wrong", Static).update(str(error))
-            return
-        self.dismiss(sought if event.value else None)
+        sought = SoughtText(words, kind, field)
+        sought.pattern  # noqa: B018 (raises)
+        if self._trouble:
+            raise UsageError(self._trouble)
+        return sought if words else None
 
 
 class PageWindow(ModalScreen[None]):

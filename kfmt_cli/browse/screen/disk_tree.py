@@ -81,7 +81,7 @@ class DiskTree(Tree[DiskNode]):
             self._open(at)
             at.expand()
             at = next((child for child in at.children if child.data is step), at)
-        self.call_after_refresh(self._see, at)
+        self.call_after_refresh(self.move_cursor, at)
 
     def add_node(self, new: DiskNode, above: DiskNode | None) -> None:
         """Add a file that has appeared."""
@@ -91,9 +91,6 @@ class DiskTree(Tree[DiskNode]):
             if place.data is above and place.children:
                 place.add("", new, allow_expand=False)
             places += place.children
-
-    def _see(self, node: TreeNode[DiskNode]) -> None:
-        self.move_cursor(node)
 
     def renew(self) -> None:
         """Redraw the tree after marks or sizes have changed."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kfmt_cli.browse.batch_positions import AHEAD
 from kfmt_cli.browse.disk_nodes import DiskNode
 from kfmt_cli.browse.screen.dialogs import LineDialog
@@ -13,19 +11,6 @@ from kfmt_cli.errors import KfmtError, UsageError
 from kfmt_cli.render.style import safe
 
 NO_LOG = "select a partition or segment on the left first"
-
-
-def wrong_in(read: Callable[[str], object]) -> Callable[[str], str]:
-    """A function that returns why `read` rejects a line, empty if it accepts it."""
-
-    def look(words: str) -> str:
-        try:
-            read(words)
-        except KfmtError as error:
-            return str(error)
-        return ""
-
-    return look
 
 
 class GoingBrowser(BrowserLayout):
@@ -65,9 +50,7 @@ class GoingBrowser(BrowserLayout):
             "2023-11-14T22:20   a time in UTC; now-1h",
             "b7702 or 0x1e16    a byte of the file",
         )
-        dialog = LineDialog(
-            "Go to an offset, a time or a byte", doc, "", wrong_in(self._goal_of_here)
-        )
+        dialog = LineDialog("Go to an offset, a time or a byte", doc, "", self._goal_of_here)
         self.push_screen(dialog, self._go_to)
 
     def _goal_of_here(self, words: str) -> Goal:
@@ -77,11 +60,10 @@ class GoingBrowser(BrowserLayout):
             raise UsageError(NO_LOG)
         return goal
 
-    def _go_to(self, words: str | None) -> None:
-        if not words:
+    def _go_to(self, goal: Goal | None) -> None:
+        if goal is None:
             self.tell()
             return
-        goal = goal_of(words)
         logs = self.logs_here()
         node = self._begins_at(goal, logs)
         if node is not self.session.node or self.session.log is None:
@@ -178,7 +160,11 @@ class GoingBrowser(BrowserLayout):
             is_last = self.logs_here()[-1:] == [self.session.node]
             shown = where if is_last else "this segment"
             self.say(f"{words} is not in {shown}; showing its last batch", "yellow")
-        elif goal.kind == OFFSET and place is not None and (place.first_offset or 0) > goal.value:
+        elif (
+            goal.kind == OFFSET
+            and place is not None
+            and (place.has_base_offset and place.base_offset > goal.value)
+        ):
             self.say(f"{words} is not in {where}; showing the next batch", "yellow")
 
     def _outline_on(self) -> None:

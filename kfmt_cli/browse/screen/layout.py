@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from rich.style import Style
 from rich.text import Text
 from textual import on, work
@@ -68,31 +66,17 @@ class BrowserLayout(App[None]):
         self._checking: set[str] = set()
         self._selected = session.top
         self._lines: dict[str, Text] = {}
+        self.disk_tree = DiskTree(session.top, self.mark_of)
+        self.panes = LogPanes(session)
+        self.text = LineList(id="text", has_cursor=False)
 
     def compose(self) -> ComposeResult:
         yield Static(id="tabs", markup=False)
         with Horizontal(id="body"):
-            yield DiskTree(self.session.top, self.mark_of)
-            yield LogPanes(self.session)
-            yield LineList(id="text", has_cursor=False)
+            yield from (self.disk_tree, self.panes, self.text)
         yield Static(id="command", markup=False)
         yield Static(id="status", markup=False)
         yield Footer()
-
-    @property
-    def panes(self) -> LogPanes:
-        """The panes of a log."""
-        return self.query_one(LogPanes)
-
-    @property
-    def text(self) -> LineList:
-        """The pane of text."""
-        return self.query_one("#text", LineList)
-
-    @property
-    def disk_tree(self) -> DiskTree:
-        """The tree."""
-        return self.query_one(DiskTree)
 
     def on_mount(self) -> None:
         """Show the given paths."""
@@ -135,14 +119,10 @@ class BrowserLayout(App[None]):
         if any(partition.path in self._checking for partition in inside):
             return "…", "dim"
         known = [self.session.checked[of.path] for of in inside if of.path in self.session.checked]
-        marks = [of.mark for of in known]
-        bad = next((mark for mark in marks if mark[1] == "bad"), None)
-        warn = next((mark for mark in marks if mark[1] == "warn"), None)
-        if len(inside) > 1 and (bad or warn):
-            number = sum(mark[1] == ("bad" if bad else "warn") for mark in marks)
-            return f"{'✗' if bad else '!'}{number}", "bad" if bad else "warn"
-        if bad or warn:
-            return bad or warn or ("", "dim")
+        for sign, style in (("✗", "bad"), ("!", "warn")):
+            marks = [of.mark for of in known if of.mark[1] == style]
+            if marks:
+                return marks[0] if len(inside) == 1 else (f"{sign}{len(marks)}", style)
         is_whole = known and len(known) == len(inside)
         return ("✓", "good") if is_whole else ("", "dim")
 
@@ -190,7 +170,7 @@ class BrowserLayout(App[None]):
         self.text.show_lines(lines, f" {node.kind.value}")
         self.tell()
 
-    def open_node(self, node: DiskNode, width: int | None = None) -> None:
+    def open_node(self, node: DiskNode) -> None:
         """Show a file: a log's batches, or the entries of another file."""
         self._selected = node
         self.view = None
@@ -198,7 +178,7 @@ class BrowserLayout(App[None]):
         if not node.is_log:
             self._show_file(node)
             return
-        self.session.open(node, width or max(self.panes.batches.size.width - 2, 40))
+        self.session.open(node, max(self.panes.batches.size.width - 2, 40))
         self.panes.display, self.text.display = True, False
         if self.screen.has_class("-narrow"):
             self.disk_tree.display = False
@@ -451,14 +431,14 @@ class BrowserLayout(App[None]):
         if self.panes.display:
             return self.panes.state()
         if self._selected.file is not None:
-            return ViewState(ViewKind.FILE, self._selected.name)
+            return ViewState(ViewKind.VIEW, command=("dump", self._selected.name))
         return ViewState(ViewKind.VIEW, command=("check", *self._selected.names))
 
     def _view_command(self, view: ListedView) -> list[str]:
         try:
             return view.command(self.viewed)
         except KfmtError:
-            return [view.name.lower(), *self.viewed.names]
+            return [view.name.lower(), *self.viewed.node.names]
 
     def command_line(self) -> str:
         """The command line equivalent to the screen."""
@@ -474,10 +454,6 @@ class BrowserLayout(App[None]):
         words = f"{at + 1} of {number} (e explains)  {what}"
         self.say(words, STYLES[finding.code.severity])
 
-    def page(
-        self, title: str, lines: list[Text | str], done: Callable[[], None] | None = None
-    ) -> None:
+    def page(self, title: str, lines: list[Text | str]) -> None:
         """Show a page in a window."""
-        self.push_screen(
-            dialogs.PageWindow(title, lines), lambda _: done() if done else self.tell()
-        )
+        self.push_screen(dialogs.PageWindow(title, lines), lambda _: self.tell())

@@ -20,11 +20,6 @@ MOST_STRIPS = 2000
 ASIDE = 8  # columns per key press
 
 
-def _no_lines(first: int, last: int) -> Sequence[Text | str]:
-    del first, last
-    return ()
-
-
 class _OfLines(Message):
     """An event in a list. row: the index of the line under the cursor."""
 
@@ -77,7 +72,7 @@ class LineList(ScrollView, can_focus=True):
         self.cursor = 0
         self.heading = ""
         self._has_cursor = has_cursor
-        self._fetch: Fetch = _no_lines
+        self._fetch: Fetch = lambda _, __: ()
         self._strips: dict[int, Strip] = {}
         self._line_width = 0
         self._style = self._cursor_style = Style()
@@ -103,7 +98,7 @@ class LineList(ScrollView, can_focus=True):
 
     def clear(self) -> None:
         """Show nothing."""
-        self.show(0, _no_lines)
+        self.show_lines(())
 
     def resize_to(self, n_rows: int) -> None:
         """Change the number of lines; the visible ones stay."""

@@ -40,6 +40,11 @@ class LogPanes(Container):
 
     def __init__(self, session: Session) -> None:
         super().__init__(id="panes")
+        self.batches = LineList(id="batches")
+        self.records = LineList(id="records")
+        self.fields = LineList(id="fields")
+        """The fields, or a record's content."""
+        self.bytes = LineList(id="bytes", has_cursor=False)
         self.session = session
         self.is_payload = False
         self._rows: list[FieldRow] = []
@@ -48,30 +53,8 @@ class LogPanes(Container):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="lists"):
-            yield LineList(id="batches")
-            yield LineList(id="records")
-            yield LineList(id="fields")
-        yield LineList(id="bytes", has_cursor=False)
-
-    @property
-    def batches(self) -> LineList:
-        """The list of batches."""
-        return self.query_one("#batches", LineList)
-
-    @property
-    def records(self) -> LineList:
-        """The list of records."""
-        return self.query_one("#records", LineList)
-
-    @property
-    def fields(self) -> LineList:
-        """The list of fields, or a record's content."""
-        return self.query_one("#fields", LineList)
-
-    @property
-    def bytes(self) -> LineList:
-        """The bytes."""
-        return self.query_one("#bytes", LineList)
+            yield from (self.batches, self.records, self.fields)
+        yield self.bytes
 
     # Layout.
 
@@ -406,7 +389,7 @@ class LogPanes(Container):
         if place is None:
             return number
         at = f"batch {grouped(place.number)} at byte {grouped(place.position)}"
-        bad = "" if place.is_sound else " ✗ bad checksum"
+        bad = "" if place.crc_valid else " ✗ bad checksum"
         errors = [
             finding
             for finding in (session.content.findings if session.content else [])

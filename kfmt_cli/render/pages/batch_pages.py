@@ -10,7 +10,6 @@ from kfmt_cli.core.layout.varint import encode, groups, zigzag
 from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, RECORD_BATCH
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.log.block import HEADER_SIZE
-from kfmt_cli.log.open_log import open_log
 from kfmt_cli.render.pages.page import PageFacts, Part
 
 _SHOWN = 12  # bytes drawn per field
@@ -139,11 +138,8 @@ def control(facts: PageFacts) -> Iterator[Part]:
     )
     yield [f"{number}  {name}" for number, name in enumerate(CONTROL_TYPES)]
     found = 0
-    for file in facts.logs:
-        with open_log(file, read_ahead=False) as log:
-            for block in log.blocks:
-                v2 = block.batches.is_v2 == 1
-                found += int((block.batches.control[v2] == 1).sum())
+    for block in facts.blocks():
+        found += int((block.batches.control[block.batches.is_v2 == 1] == 1).sum())
     yield f"{facts.words} has {found} control batches."
     yield (
         "ABORT and COMMIT end a transaction; their value has the epoch of the coordinator that "
@@ -155,11 +151,7 @@ def control(facts: PageFacts) -> Iterator[Part]:
 def transactions(facts: PageFacts) -> Iterator[Part]:
     """A drawing of the first transactions of a partition."""
     following = Transactions()
-    ended = []
-    for file in facts.logs:
-        with open_log(file, read_ahead=False) as log:
-            for block in log.blocks:
-                ended += list(following.take(block))
+    ended = [done for block in facts.blocks() for done in following.take(block)]
     yield (
         "A producer writes transactional records like any others, with bit 4 set and its producer "
         "id. They are in the log immediately, and read_uncommitted consumers see them. When the "

@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 
 from kfmt_cli.core.lazy import load
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.targets import target_of
 from kfmt_cli.disk.tree import Folder
@@ -66,6 +65,12 @@ class PageFacts:
             raise InputError(f"{self.folder.path}: no log segments in this directory")
         return found
 
+    def blocks(self) -> Iterator[Block]:
+        """The blocks of its logs."""
+        for file in self.logs:
+            with open_log(file, read_ahead=False) as log:
+                yield from log.blocks
+
     @cached_property
     def batches(self) -> BatchTable:
         """The first batches of the first log that has any; raises InputError."""
@@ -74,11 +79,9 @@ class PageFacts:
     @cached_property
     def first_block(self) -> Block:
         """The first block of the first log that has one; raises InputError."""
-        for file in self.logs:
-            with open_log(file, read_ahead=False) as log:
-                for block in log.blocks:
-                    if len(block.batches):
-                        return block
+        for block in self.blocks():
+            if len(block.batches):
+                return block
         raise InputError(f"{self.folder.path}: no batch in its logs")
 
     def index(self, kind: Kind) -> tuple[Input, EntryTable] | None:
@@ -88,16 +91,6 @@ class PageFacts:
             if file is not None and len(table := file.contents().table):
                 return file, table
         return None
-
-    @cached_property
-    def offset_index(self) -> tuple[Input, EntryTable] | None:
-        """The first offset index that has entries."""
-        return self.index(OFFSET_INDEX)
-
-    @cached_property
-    def time_index(self) -> tuple[Input, EntryTable] | None:
-        """The first time index that has entries."""
-        return self.index(TIME_INDEX)
 
 
 def facts_of(path: str | None) -> PageFacts:

@@ -15,6 +15,7 @@ from kfmt_cli.broker.lookup import OFFSET, choose, look_up
 from kfmt_cli.broker.offset_map import ENTRY, LOAD
 from kfmt_cli.broker.version import NEWEST
 from kfmt_cli.core.times import time_text
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.tree import size_of
 from kfmt_cli.log.open_log import open_log
 from kfmt_cli.render.pages.page import PageFacts, Part
@@ -32,7 +33,7 @@ def offset_index(facts: PageFacts) -> Iterator[Part]:
         "checksum. The index is sparse by design: it fits in memory, and the last few kilobytes "
         "are scanned."
     )
-    found = facts.offset_index
+    found = facts.index(OFFSET_INDEX)
     if found is not None:
         file, table = found
         yield f"{file.name.rpartition('/')[2]} of {facts.words}, {len(table)} entries:"
@@ -57,7 +58,7 @@ def time_index(facts: PageFacts) -> Iterator[Part]:
         "if records arrive out of order. When a segment is closed, its largest timestamp is added "
         "as the last entry; retention uses that one."
     )
-    found = facts.time_index
+    found = facts.index(TIME_INDEX)
     if found is not None:
         file, table = found
         yield f"{file.name.rpartition('/')[2]} of {facts.words}, {len(table)} entries:"
@@ -75,7 +76,7 @@ def time_index(facts: PageFacts) -> Iterator[Part]:
 
 def _target(facts: PageFacts) -> int:
     """An offset in the middle of the first segment's index."""
-    found = facts.offset_index
+    found = facts.index(OFFSET_INDEX)
     return int(found[1].offset[len(found[1]) // 2]) + 3 if found is not None else 0
 
 
@@ -224,15 +225,10 @@ def leader_epochs(facts: PageFacts) -> Iterator[Part]:
         "truncates its log there: anything beyond is unknown to later leaders."
     )
     seen: dict[int, int] = {}
-    for file in facts.logs:
-        with open_log(file, read_ahead=False) as log:
-            for block in log.blocks:
-                pairs = (
-                    block.batches[name].tolist()
-                    for name in ("partition_leader_epoch", "base_offset")
-                )
-                for epoch, offset in zip(*pairs, strict=True):
-                    seen.setdefault(epoch, offset)
+    for block in facts.blocks():
+        pairs = (block.batches[name].tolist() for name in ("partition_leader_epoch", "base_offset"))
+        for epoch, offset in zip(*pairs, strict=True):
+            seen.setdefault(epoch, offset)
     yield f"{facts.words}:"
     yield [
         f"epoch {epoch:>3} from offset {offset}" for epoch, offset in sorted(seen.items())[:_ROWS]

@@ -10,11 +10,17 @@ from typing import Any
 
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH
 from kfmt_cli.broker.start.ranges import size_of_ranges
+from kfmt_cli.core.layout.field import MILLISECONDS
 from kfmt_cli.core.times import span_words, until_words
 from kfmt_cli.findings.finding import SEVERITIES
 from kfmt_cli.render.report.figures import label_of
 from kfmt_cli.render.report.page_data import PageData, PageRow
 from kfmt_cli.render.style import count, grouped, human
+from kfmt_cli.rows.column import ColumnKind, RowType
+from kfmt_cli.rows.documents import DISK_USAGE, STATISTICS, TRANSACTIONS, WHAT_IF
+from kfmt_cli.rows.shapes import SEGMENT_STRIP, TIME_ORDER
+from kfmt_cli.rows.state_types import COMMITTED_OFFSET
+from kfmt_cli.rows.transaction import TRANSACTION
 
 NONE = "–"
 MOST_ROWS = 1_000  # per table
@@ -108,6 +114,27 @@ def _time_cell(value: int | None) -> PageCell:
     return PageCell(NONE) if value is None else PageCell(until_words(value), value, style="time")
 
 
+_SIZES = frozenset({"bytes", "disk_bytes", "freed_now", "freed_later"})
+_SIZES |= {"sample_bytes", "stored_bytes", "would_be_bytes"}
+
+
+def columns(type_: RowType, *names: str) -> Iterator[Heading]:
+    """Columns of members of a type, as their kinds say; after `=` is a heading other than the
+    name."""
+    for name in names:
+        member, _, words = name.partition("=")
+        column, of = type_[member], attrgetter(member)
+        words = words or member.replace("_", " ")
+        if column.unit == MILLISECONDS:
+            yield moment(f"{words} (UTC)", of)
+        elif column.kind is ColumnKind.REAL:
+            yield real(words, of)
+        elif column.kind is not ColumnKind.NUMBER:
+            yield text(words, of)
+        else:
+            yield size(words, of) if member in _SIZES else whole(words, of)
+
+
 def file_of(rows: Sequence[PageRow], words: str) -> Heading:
     """A column of files or directories, relative to the log directory if all share one."""
     folders = {row.log_dir for row in rows}
@@ -125,14 +152,11 @@ def file_of(rows: Sequence[PageRow], words: str) -> Heading:
 def disk(data: PageData) -> Sheet | None:
     """Disk usage."""
     headings = (
-        text("directory", attrgetter("file")),
+        *columns(DISK_USAGE, "file=directory"),
         text("purpose", lambda row: str(row.purpose).replace("_", " ")),
-        whole("files", attrgetter("files")),
-        size("size", attrgetter("bytes")),
-        size("on disk", attrgetter("disk_bytes")),
-        size("freed by retention now", attrgetter("freed_now")),
-        size("freed later", attrgetter("freed_later")),
-        text("effect on a broker", attrgetter("becomes")),
+        *columns(DISK_USAGE, "files", "bytes=size", "disk_bytes=on disk"),
+        *columns(DISK_USAGE, "freed_now=freed by retention now", "freed_later"),
+        *columns(DISK_USAGE, "becomes=effect on a broker"),
     )
     return sheet("Disk usage", headings, data.of("disk_usage"))
 
@@ -163,15 +187,11 @@ def topics(data: PageData, anchors: Mapping[str, str]) -> Sheet | None:
         Heading("topic", name),
         Heading("findings", findings),
         whole("partitions", lambda row: n_partitions[label_of(row)]),
-        whole("logs", attrgetter("segments")),
-        size("size", attrgetter("bytes")),
+        *columns(STATISTICS, "segments=logs", "bytes=size"),
         real("share (%)", lambda row: 100 * row.bytes / total),
-        whole("records", attrgetter("records")),
-        real("records per batch", attrgetter("records_per_batch")),
-        real("bytes per record", attrgetter("bytes_per_record")),
+        *columns(STATISTICS, "records", "records_per_batch", "bytes_per_record"),
         text("codecs", lambda row: ", ".join(row.codecs or ())),
-        moment("from (UTC)", attrgetter("min_timestamp")),
-        moment("to (UTC)", attrgetter("max_timestamp")),
+        *columns(STATISTICS, "min_timestamp=from", "max_timestamp=to"),
     )
     return sheet("Totals by topic", headings, rows)
 
@@ -179,10 +199,8 @@ def topics(data: PageData, anchors: Mapping[str, str]) -> Sheet | None:
 def trials(data: PageData) -> Sheet | None:
     """The effect of other codecs on a sample."""
     headings = (
-        text("codec", attrgetter("codec")),
-        size("records in the sample", attrgetter("sample_bytes")),
-        size("stored now", attrgetter("stored_bytes")),
-        size("would be", attrgetter("would_be_bytes")),
+        *columns(WHAT_IF, "codec", "sample_bytes=records in the sample"),
+        *columns(WHAT_IF, "stored_bytes=stored now", "would_be_bytes=would be"),
         real("saved (%)", lambda row: 100 * row.saved),
         real("ratio", lambda row: row.sample_bytes / (row.would_be_bytes or 1)),
     )
@@ -193,8 +211,8 @@ def order(rows: Sequence[PageRow]) -> Sheet | None:
     """The order of timestamps."""
     headings = (
         file_of(rows, "partition"),
-        whole("batches with a timestamp", attrgetter("batches_with_time")),
-        whole("out of order", attrgetter("batches_out_of_order")),
+        *columns(TIME_ORDER, "batches_with_time=batches with a timestamp"),
+        *columns(TIME_ORDER, "batches_out_of_order=out of order"),
         text("longest gaps without a batch", _gaps),
     )
     return sheet("Timestamp order and gaps", headings, rows)
@@ -326,24 +344,12 @@ def _start(row: PageRow) -> str:
     return "; ".join(words)
 
 
-@dataclass(slots=True)
-class _Forecast:
-    """What retention does with the logs of a topic, in bytes."""
-
-    topic: str
-    logs: int = 0
-    now: int = 0
-    later: int = 0
-    next_at: int | None = None
-    kept: int = 0
-    settings: str = ""
-
-
 def retention(data: PageData) -> Sheet | None:
     """How much retention deletes when, by topic."""
-    sums: dict[str, _Forecast] = {}
+    sums: dict[str, PageRow] = {}
     for row in data.of("retention"):
-        of = sums.setdefault(label_of(row), _Forecast(label_of(row)))
+        none = PageRow(topic=label_of(row), logs=0, now=0, later=0, next_at=None, kept=0)
+        of = sums.setdefault(none.topic, none)
         of.logs += 1
         if row.deletable:
             of.now += row.bytes
@@ -369,15 +375,9 @@ def retention(data: PageData) -> Sheet | None:
 
 def consumers(data: PageData) -> Sheet | None:
     """Groups and their progress, the largest lag first."""
-    headings = (
-        text("group", attrgetter("group")),
-        text("topic", attrgetter("topic")),
-        whole("partition", attrgetter("partition")),
-        whole("committed offset", attrgetter("offset")),
-        whole("log end offset", attrgetter("log_end_offset")),
-        whole("lag (records)", attrgetter("lag")),
-        moment("committed at (UTC)", attrgetter("commit_timestamp")),
-    )
+    names = ("group", "topic", "partition", "offset=committed offset", "log_end_offset")
+    more = ("lag=lag (records)", "commit_timestamp=committed at")
+    headings = tuple(columns(COMMITTED_OFFSET, *names, *more))
     rows = sorted(data.of("committed_offset"), key=lambda row: -(row.lag or 0))
     return sheet("Committed offsets", headings, rows)
 
@@ -386,11 +386,8 @@ def transactions(data: PageData) -> Sheet | None:
     """The partitions with transactions."""
     headings = (
         file_of(data.of("transactions"), "partition"),
-        whole("committed", attrgetter("committed")),
-        whole("aborted", attrgetter("aborted")),
-        whole("open", attrgetter("open")),
-        whole("last stable offset", attrgetter("last_stable_offset")),
-        whole("log end offset", attrgetter("log_end_offset")),
+        *columns(TRANSACTIONS, "committed", "aborted", "open"),
+        *columns(TRANSACTIONS, "last_stable_offset", "log_end_offset"),
     )
     return sheet("Transactions by partition", headings, data.of("transactions"))
 
@@ -402,15 +399,9 @@ def partitions(rows: Sequence[PageRow]) -> Sheet | None:
     """The partitions of a topic."""
     headings = (
         file_of(rows, "partition"),
-        whole("logs", attrgetter("segments")),
-        size("size", attrgetter("bytes")),
-        whole("batches", attrgetter("batches")),
-        whole("records", attrgetter("records")),
-        whole("first offset", attrgetter("first_offset")),
-        whole("last offset", attrgetter("last_offset")),
-        moment("from (UTC)", attrgetter("min_timestamp")),
-        moment("to (UTC)", attrgetter("max_timestamp")),
-        whole("producers", attrgetter("producers")),
+        *columns(STATISTICS, "segments=logs", "bytes=size", "batches", "records"),
+        *columns(STATISTICS, "first_offset", "last_offset"),
+        *columns(STATISTICS, "min_timestamp=from", "max_timestamp=to", "producers"),
     )
     return sheet("Partitions", headings, rows)
 
@@ -427,13 +418,8 @@ def segments(rows: Sequence[PageRow], fates: Mapping[str, PageRow]) -> Sheet | N
 
     headings = (
         file_of(rows, "log"),
-        size("size", attrgetter("bytes")),
-        whole("batches", attrgetter("batches")),
-        whole("records", attrgetter("records")),
-        whole("last offset", attrgetter("last_offset")),
-        whole("index entries", attrgetter("index_entries")),
-        moment("from (UTC)", attrgetter("min_timestamp")),
-        moment("to (UTC)", attrgetter("max_timestamp")),
+        *columns(SEGMENT_STRIP, "bytes=size", "batches", "records", "last_offset"),
+        *columns(SEGMENT_STRIP, "index_entries", "min_timestamp=from", "max_timestamp=to"),
         Heading("deletable from (UTC)", goes),
         text("why", lambda row: fates.get(row.file, PageRow()).get("why")),
     )
@@ -444,14 +430,10 @@ def segments(rows: Sequence[PageRow], fates: Mapping[str, PageRow]) -> Sheet | N
 def not_committed(rows: Sequence[PageRow]) -> Sheet | None:
     """Open and aborted transactions."""
     headings = (
-        text("outcome", attrgetter("outcome")),
+        *columns(TRANSACTION, "outcome"),
         file_of(rows, "partition"),
-        whole("producer", attrgetter("producer_id")),
-        text("transactional id", attrgetter("transactional_id")),
-        whole("first offset", attrgetter("first_offset")),
-        whole("last offset", attrgetter("last_offset")),
-        whole("records", attrgetter("records")),
-        moment("started (UTC)", attrgetter("start_timestamp")),
+        *columns(TRANSACTION, "producer_id=producer", "transactional_id"),
+        *columns(TRANSACTION, "first_offset", "last_offset", "records", "start_timestamp=started"),
         text("hanging", lambda row: {True: "yes", False: "no"}.get(row.hanging)),
     )
     shown = [row for row in rows if row.outcome != "committed"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from kfmt_cli.disk.partition_path import with_place
 from kfmt_cli.findings.finding import Code, Finding
@@ -16,13 +17,13 @@ from kfmt_cli.rows.column import Placed, RowType
 from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT, members
 from kfmt_cli.rows.finding_row import finding_row, left_out_row
 from kfmt_cli.rows.result import Result, Summary
-from kfmt_cli.rows.section import Object, Rows, Section, objects
+
+if TYPE_CHECKING:
+    from kfmt_cli.rows.section import Object, Rows, Section
 
 
 class ObjectSink(Sink):
     """A format of plain objects, including findings."""
-
-    tells_inline = True
 
     @abstractmethod
     def line(self, row: Object) -> str:
@@ -69,5 +70,7 @@ class ObjectRows(RowWriter):
                     yield memoryview(self._sink.line(inner).encode())
 
     def _objects(self, section: Section) -> Iterator[Object]:
+        from kfmt_cli.rows.section import objects
+
         for row in objects(section, self._sink.look.mode):
             yield _object(section.type, {"file": self._file, **row})

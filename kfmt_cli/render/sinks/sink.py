@@ -124,14 +124,12 @@ class NoRows(RowWriter):
 class Sink(ABC):
     """One output format, for one run of a command.
 
-    for_people: omits details and describes the rest in words. tells_inline: findings are rows of
-    the output, not lines on standard error. writes_packs: can write the rows of many small files in
-    one go. mixes_types: rows of different types may alternate. only_findings: contains only
-    findings, for machines that show them.
+    for_people: omits details and describes the rest in words. writes_packs: can write the rows of
+    many small files in one go. mixes_types: rows of different types may alternate. only_findings:
+    contains only findings, for machines that show them.
     """
 
     for_people: ClassVar[bool] = False
-    tells_inline: ClassVar[bool] = False
     writes_packs: ClassVar[bool] = False
     mixes_types: ClassVar[bool] = True
     only_findings: ClassVar[bool] = False

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from kfmt_cli.core.native.table import Table, TableColumn
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.render.style import Theme
-from kfmt_cli.render.tables.columns import ShownColumn, digits
+from kfmt_cli.render.tables.columns import ShownColumn, digits, or_dash, unless_dash
 from kfmt_cli.render.template import TemplateBuilder
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.log_tables import BatchTable
@@ -22,6 +24,7 @@ FLAGS = (
     ("delete_horizon", "H", "delete horizon"),
 )
 CODECS = BATCH["compression"].words
+TYPES = BATCH["timestamp_type"].words
 LEGEND = "flags: " + "  ".join(f"{letter} {meaning}" for _, letter, meaning in FLAGS)
 
 
@@ -96,22 +99,12 @@ def _flags(builder: TemplateBuilder, theme: Theme) -> None:
     builder.literal(theme.reset, 0)
 
 
-def _epoch(builder: TemplateBuilder, theme: Theme) -> None:
-    del theme
-    with builder.when("is_v2", 1):
-        builder.number("partition_leader_epoch")
-    with builder.when("is_v2", 0):
-        builder.literal("–")
-
-
 def _producer(builder: TemplateBuilder, theme: Theme) -> None:
     del theme
-    with builder.when("has_producer", 1):
+    with or_dash(builder, "has_producer"):
         builder.number("producer_id")
         builder.literal(" · epoch ")
         builder.number("producer_epoch")
-    with builder.when("has_producer", 0):
-        builder.literal("–")
 
 
 def _producer_width(batches: ShownBatches) -> int:
@@ -122,9 +115,7 @@ def _producer_width(batches: ShownBatches) -> int:
 
 def _sequence(builder: TemplateBuilder, theme: Theme) -> None:
     del theme
-    with builder.when("single_sequence", 2):
-        builder.literal("–")
-    with builder.unless("single_sequence", 2):
+    with unless_dash(builder, "single_sequence", 2):
         builder.number("base_sequence")
     with builder.when("single_sequence", 0):
         builder.literal("–")
@@ -135,14 +126,6 @@ def _sequence_width(batches: ShownBatches) -> int:
     some = batches.single_sequence != 2
     base, last = batches.base_sequence[some], batches.last_sequence[some]
     return digits(base) + 1 + digits(last) if some.any() else 1
-
-
-def _time(builder: TemplateBuilder, theme: Theme) -> None:
-    del theme
-    with builder.when("has_time", 1):
-        builder.time("max_timestamp")
-    with builder.when("has_time", 0):
-        builder.literal("–")
 
 
 def _crc(builder: TemplateBuilder, theme: Theme) -> None:
@@ -190,56 +173,29 @@ def _plain(name: str, heading: str, keep: int, given: str | None = None) -> Show
         if given is None:
             builder.number(name)
             return
-        with builder.when(given, 1):
+        with or_dash(builder, given):
             builder.number(name)
-        with builder.when(given, 0):
-            builder.literal("–")
 
     return ShownColumn(
         name, heading, lambda batches: digits(batches[name]), write, keep, right=True, cut=True
     )
 
 
-def _words(name: str, words: tuple[str, ...], keep: int) -> ShownColumn:
-    return ShownColumn(
-        name,
-        name.replace("_", " "),
-        lambda _: max(map(len, words)),
-        lambda builder, _: builder.choice(name, list(words), ("", "")),
-        keep=keep,
-        cut=True,
-    )
-
-
 def _timestamp(name: str, heading: str, given: str) -> ShownColumn:
     def write(builder: TemplateBuilder, theme: Theme) -> None:
         del theme
-        with builder.when(given, 1):
+        with or_dash(builder, given):
             builder.time(name)
-        with builder.when(given, 0):
-            builder.literal("–")
 
     return ShownColumn(name, heading, lambda _: TIME_WIDTH, write, keep=20)
 
 
-POSITION = ShownColumn(
-    "position",
-    "position",
-    lambda batches: digits(batches.position, apart=True),
-    lambda builder, _: builder.grouped("position"),
-    keep=1,
-    right=True,
-    style="dim",
-    cut=True,
-)
 DEFAULT = (
     ShownColumn(
         "offsets", "offsets", _offsets_width, _offsets, 0, right=True, style="offset", cut=True
     ),
-    POSITION,
-    ShownColumn(
-        "size", "size", lambda b: digits(b.size, True), _grouped("size").write, 5, right=True
-    ),
+    replace(_grouped("position"), keep=1, style="dim"),
+    replace(_grouped("size"), keep=5, cut=False),
     ShownColumn(
         "records",
         "records",
@@ -251,12 +207,12 @@ DEFAULT = (
     ),
     ShownColumn("codec", "codec", lambda _: max(map(len, CODECS[:5])), _codec, 4),
     ShownColumn("flags", "flags", lambda _: len(FLAGS), _flags, 6),
-    ShownColumn(
-        "epoch", "epoch", lambda b: digits(b.partition_leader_epoch), _epoch, 10, right=True
-    ),
+    replace(_plain("partition_leader_epoch", "epoch", 10, "is_v2"), name="epoch", cut=False),
     ShownColumn("producer", "producer", _producer_width, _producer, 8, cut=True),
     ShownColumn("sequence", "sequence", _sequence_width, _sequence, 9, right=True, cut=True),
-    ShownColumn("timestamp", "max timestamp (UTC)", lambda _: TIME_WIDTH, _time, 7),
+    replace(
+        _timestamp("max_timestamp", "max timestamp (UTC)", "has_time"), name="timestamp", keep=7
+    ),
     ShownColumn("crc", "crc", lambda _: CRC_WIDTH, _crc, 2),
 )
 # The same followed by the content of control batches, if there are any.
@@ -266,7 +222,14 @@ MORE = (
     _plain("magic", "magic", 11),
     _grouped("batch_length"),
     _plain("attributes", "attributes", 12),
-    _words("timestamp_type", BATCH["timestamp_type"].words, 13),
+    ShownColumn(
+        "timestamp_type",
+        "timestamp type",
+        lambda _: max(map(len, TYPES)),
+        lambda builder, _: builder.choice("timestamp_type", list(TYPES), ("", "")),
+        keep=13,
+        cut=True,
+    ),
     _plain("last_offset_delta", "last delta", 14, "is_v2"),
     _timestamp("base_timestamp", "base timestamp (UTC)", "is_v2"),
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,24 @@ class ShownColumn:
     """A cell may be shortened to its width (not if it changes colour inside)."""
     unless_zero: str = ""
     """A column of the rows; if it is 0, nothing is written, not even space."""
+
+
+@contextmanager
+def or_dash(builder: TemplateBuilder, name: str, value: int = 1) -> Iterator[None]:
+    """Write the block in rows where a column is `value`, a dash in others."""
+    with builder.when(name, value):
+        yield
+    with builder.unless(name, value):
+        builder.literal("–")
+
+
+@contextmanager
+def unless_dash(builder: TemplateBuilder, name: str, none: int) -> Iterator[None]:
+    """Write the block, or a dash in rows where a column is `none`."""
+    with builder.when(name, none):
+        builder.literal("–")
+    with builder.unless(name, none):
+        yield
 
 
 def digits(values: IntArray, apart: bool = False) -> int:

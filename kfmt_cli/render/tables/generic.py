@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import numpy as np
 
 from kfmt_cli.core.layout.field import BYTE, BYTES, MILLISECONDS, OFFSET
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import Table
+from kfmt_cli.core.times import YEAR_10000
 from kfmt_cli.render.style import Theme
 from kfmt_cli.render.tables.batch_table import TIME_WIDTH
-from kfmt_cli.render.tables.columns import ShownColumn, digits
+from kfmt_cli.render.tables.columns import ShownColumn, digits, or_dash, unless_dash
 from kfmt_cli.render.template import TemplateBuilder
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 
-YEAR_10000 = 253402300800000
 LONG_TIME = 32
 # Style of numbers, by unit.
 STYLES = {BYTE: "dim", OFFSET: "offset"}
@@ -68,22 +70,12 @@ def _writer(shown: Column):  # type: ignore[no-untyped-def]
     def write(builder: TemplateBuilder, theme: Theme) -> None:
         del theme
         condition = shown.only or ((shown.given, 1) if shown.given else None)
-        if condition is not None:
-            with builder.when(*condition):
-                _or_none(builder)
-            with builder.unless(*condition):
-                builder.literal("–")
-        else:
-            _or_none(builder)
-
-    def _or_none(builder: TemplateBuilder) -> None:
         none = -1 if shown.unit == MILLISECONDS else shown.none
-        if none is None:
-            value(builder)
-            return
-        with builder.when(shown.at, none):
-            builder.literal("–")
-        with builder.unless(shown.at, none):
+        with ExitStack() as conditions:
+            if condition is not None:
+                conditions.enter_context(or_dash(builder, *condition))
+            if none is not None:
+                conditions.enter_context(unless_dash(builder, shown.at, none))
             value(builder)
 
     return write

@@ -10,7 +10,7 @@ from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.render.style import GAP, Theme
 from kfmt_cli.render.tables import batch_table
 from kfmt_cli.render.tables.batch_table import CODECS, TIME_WIDTH
-from kfmt_cli.render.tables.columns import ShownColumn, digits
+from kfmt_cli.render.tables.columns import ShownColumn, digits, unless_dash
 from kfmt_cli.render.template import Literals, Template, TemplateBuilder
 from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.rows.record import DECODED
@@ -101,6 +101,10 @@ def columns_of(section: Section, mode: str, screen: int | None) -> list[tuple[Sh
     return chosen
 
 
+def _dim(builder: TemplateBuilder, theme: Theme, words: str) -> None:
+    builder.literal(theme.paint("dim", words), len(words))
+
+
 def _no_width(table: Table) -> int:
     del table
     return 0
@@ -120,15 +124,10 @@ def _offset_column() -> ShownColumn:
 
 def _time_column() -> ShownColumn:
     def write(builder: TemplateBuilder, theme: Theme) -> None:
-        with builder.when("has_timestamp", 1):
-            with builder.when("timestamp", -1):
-                builder.literal("–")
-            with builder.unless("timestamp", -1):
-                builder.time("timestamp")
+        with builder.when("has_timestamp", 1), unless_dash(builder, "timestamp", -1):
+            builder.time("timestamp")
         with builder.when("has_timestamp", 0):
-            builder.literal(theme.dim, 0)
-            builder.literal("none")
-            builder.literal(theme.reset, 0)
+            _dim(builder, theme, "none")
 
     return ShownColumn("timestamp", "timestamp (UTC)", lambda _: TIME_WIDTH, write, keep=3)
 
@@ -154,9 +153,7 @@ def _key_column(mode: str, limit: int, decoded: bool) -> ShownColumn:
 
     def raw(builder: TemplateBuilder, theme: Theme) -> None:
         with builder.when("key_size", -1):
-            builder.literal(theme.dim, 0)
-            builder.literal("null")
-            builder.literal(theme.reset, 0)
+            _dim(builder, theme, "null")
         with builder.unless("key_size", -1):
             builder.literal('"')
             builder.cell_bytes("key", mode, limit)
@@ -186,9 +183,7 @@ def _value_column(mode: str, limit: int, decoded: bool) -> ShownColumn:
             _unless_decoded(builder, DECODED[1], limit, decoded),
         ):
             with builder.when("value_size", -1):
-                builder.literal(theme.dim, 0)
-                builder.literal(null)
-                builder.literal(theme.reset, 0)
+                _dim(builder, theme, null)
             with builder.unless("value_size", -1):
                 builder.cell_text("value", mode, limit)
 

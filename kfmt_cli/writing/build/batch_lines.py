@@ -15,7 +15,7 @@ from kfmt_cli.formats.batch import CONTROL, DELETE_HORIZON, MAX_SEQUENCE, TIMEST
 from kfmt_cli.log.block import NO_TIMESTAMP
 from kfmt_cli.log.records import Records
 from kfmt_cli.rows.log_tables import RecordTable
-from kfmt_cli.writing.build.drafts import MAX_DELTA, MAX_OFFSET, Begun, cut
+from kfmt_cli.writing.build.drafts import MAX_DELTA, MAX_OFFSET, Open, cut
 from kfmt_cli.writing.build.jsonl import Batch, Record, wrong
 from kfmt_cli.writing.build.line_attributes import attributes_of
 from kfmt_cli.writing.build.loose import Plan
@@ -59,15 +59,15 @@ def plan_batches(
 def plan_more(
     line: Batch,
     chosen: Sequence[Record],
-    draft: PlanTable,
-    begun: Begun,
+    begun: Open,
     options: Options,
     partition: OpenPartition,
 ) -> Plan:
     """Plan more records of a batch line that is already planned; raises LineError.
 
-    draft: the header of the line's last batch, which is open and may grow.
+    begun: the line's last batch, which may grow.
     """
+    draft = begun.draft
     _check_producers(chosen)
     start = partition.last_record + 1
     _, offsets = _resolve([line], chosen, [len(chosen)], start, start)

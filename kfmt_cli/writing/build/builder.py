@@ -17,7 +17,6 @@ from kfmt_cli.disk.names import place_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.writing.batches import Written
 from kfmt_cli.writing.build.batch_lines import plan_batches, plan_more
-from kfmt_cli.writing.build.drafts import Begun
 from kfmt_cli.writing.build.growing import Growing
 from kfmt_cli.writing.build.jsonl import Batch, Line, LineError, Record, wrong
 from kfmt_cli.writing.build.loose import Plan, plan_loose
@@ -136,17 +135,11 @@ class SegmentBuilder:
     def _records(self, lines: Sequence[Record]) -> None:
         """Plan records without a batch line among them: of the last batch line, or loose."""
         batch = self.growing.open
-        begun = None
-        if batch is not None:
-            begun = Begun(int(batch.draft["base_offset"][0]), batch.size, batch.records)
         if self._line is None:
-            self._apply(plan_loose(lines, self.options, self._partition, begun))
+            self._apply(plan_loose(lines, self.options, self._partition, batch))
         else:
             assert batch is not None
-            assert begun is not None
-            draft = batch.draft
-            plan = plan_more(self._line, lines, draft, begun, self.options, self._partition)
-            self._apply(plan)
+            self._apply(plan_more(self._line, lines, batch, self.options, self._partition))
 
     def _apply(self, plan: Plan) -> None:
         if plan.goes_on is not None:

@@ -6,7 +6,7 @@ the first record's, the max timestamp is the largest, sizes are estimated before
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.formats.batch import COMPRESSION, TIMESTAMP_TYPE
 from kfmt_cli.log.block import NO_TIMESTAMP
 from kfmt_cli.rows.log_tables import RecordTable
-from kfmt_cli.writing.draft_tables import DraftTable
+from kfmt_cli.writing.batches import Written
+from kfmt_cli.writing.draft_tables import DraftTable, PlanTable
 
 RECORD_OVERHEAD = 21  # most bytes of a record, not counting its key and value
 MAX_DELTA = (1 << 31) - 1
@@ -50,14 +51,17 @@ def must_part(rows: RecordTable) -> BoolArray:
     return parted
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """A batch with records that may grow."""
+@dataclass(slots=True)
+class Open:
+    """The last batch, still open."""
 
-    first_offset: int
-    size: int
-    """Their bytes as `cut` counts them."""
-    records: int
+    draft: PlanTable
+    """One row."""
+    body: bytearray
+    size: int = 0
+    """Bytes as `cut` counts them."""
+    records: int = 0
+    done: list[Written] = field(default_factory=list)  # loose messages of magic 0 and 1
 
 
 def cut(
@@ -65,7 +69,7 @@ def cut(
     parted: BoolArray,
     loose: BoolArray,
     bounds: BatchBounds,
-    begun: Begun | None = None,
+    begun: Open | None = None,
 ) -> IntArray:
     """The first row of each batch.
 
@@ -94,7 +98,7 @@ def cut(
     row = 0
     if begun is not None and len(rows) and not parted[0]:
         last = int(firsts[0]) if len(firsts) else len(rows)
-        row = fill(0, last, begun.size, begun.records, begun.first_offset)
+        row = fill(0, last, begun.size, begun.records, int(begun.draft.base_offset[0]))
         if row < last:
             firsts = np.concatenate([[row], firsts])
     lasts = np.append(firsts[1:], len(rows))

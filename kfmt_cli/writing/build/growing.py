@@ -6,8 +6,7 @@ in proportion to them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from kfmt_cli.formats.batch import CODECS, CONTROL, TRANSACTIONAL
 from kfmt_cli.log.block import HEADER_SIZE
 from kfmt_cli.log.records import Records
 from kfmt_cli.writing.batches import CODEC_MASK, Written, encode_records, seal, write_batches
-from kfmt_cli.writing.build.drafts import record_sizes
+from kfmt_cli.writing.build.drafts import Open, record_sizes
 from kfmt_cli.writing.build.jsonl import wrong
 from kfmt_cli.writing.draft_tables import PlanTable
 from kfmt_cli.writing.messages import encode_messages, seal_wrapper, write_messages
@@ -25,24 +24,6 @@ from kfmt_cli.writing.messages import encode_messages, seal_wrapper, write_messa
 # declared: the line's record count, -1 without one.
 MAX_BATCH = (1 << 31) - 1
 NOT_IN_MESSAGES = TRANSACTIONAL.mask | CONTROL.mask
-
-
-@dataclass(slots=True)
-class Open:
-    """The last batch, still open."""
-
-    draft: PlanTable
-    """One row."""
-    body: bytearray
-    size: int = 0
-    """Bytes as `drafts.cut` counts them."""
-    records: int = 0
-    done: list[Written] = field(default_factory=list)  # loose messages of magic 0 and 1
-
-    @property
-    def last_offset(self) -> int:
-        """The last offset of the batch so far."""
-        return int(self.draft.base_offset[0] + self.draft.last_offset_delta[0])
 
 
 class Growing:
@@ -69,7 +50,8 @@ class Growing:
             whole = Records(records.data, rows, records.headers, records.ends[:-1])
             drafts_whole = drafts.select(slice(0, last))
             self._count(drafts_whole, whole.counts)
-            self._put(_write(drafts_whole, whole))
+            for written in _write(drafts_whole, whole):
+                self._put(written)
             self.records += n
         rest = records.rows.select(slice(n, None)) if n else records.rows
         draft = drafts.select(slice(last, None))
@@ -97,7 +79,7 @@ class Growing:
             batch.body += encode_messages(draft, owner, records, magic)[0]
         else:
             records.ends = np.array([len(rows)])
-            batch.done.append(write_messages(draft, records, magic))
+            batch.done += write_messages(draft, records, magic)
         if len(batch.body) > MAX_BATCH:
             words = f"its batch would be larger than {MAX_BATCH} bytes"
             raise wrong(int(draft.number[0]), words)
@@ -134,10 +116,12 @@ class Growing:
         self.other_counts += int(other.sum())
 
 
-def _write(drafts: PlanTable, records: Records) -> Written:
+def _write(drafts: PlanTable, records: Records) -> Iterable[Written]:
     """Encode batches of one magic."""
     magic = int(drafts.magic[0])
-    return write_batches(drafts, records) if magic == 2 else write_messages(drafts, records, magic)
+    if magic == 2:
+        return [write_batches(drafts, records)]
+    return write_messages(drafts, records, magic)
 
 
 def _codec(draft: PlanTable) -> int:

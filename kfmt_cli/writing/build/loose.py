@@ -14,7 +14,7 @@ import numpy as np
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.formats.batch import CONTROL, TRANSACTIONAL
 from kfmt_cli.log.records import Records
-from kfmt_cli.writing.build.drafts import APPEND_TIME, Begun, cut, draft
+from kfmt_cli.writing.build.drafts import APPEND_TIME, Open, cut, draft
 from kfmt_cli.writing.build.jsonl import Record, wrong
 from kfmt_cli.writing.build.open_partition import OpenPartition, check_offsets
 from kfmt_cli.writing.build.options import Options
@@ -35,7 +35,7 @@ class Plan:
 
 
 def plan_loose(
-    lines: Sequence[Record], options: Options, partition: OpenPartition, begun: Begun | None
+    lines: Sequence[Record], options: Options, partition: OpenPartition, begun: Open | None
 ) -> Plan:
     """Plan the batches of some records; raises LineError. begun: the previous batch, if open."""
     chosen = list(lines)

@@ -126,27 +126,16 @@ def _octets(line: Record, name: str, text: str | None, encoding: str | None) -> 
 
 
 def _types(lines: Sequence[Record], default: int) -> IntArray:
-    given = set(field_of(lines, "timestamp_type"))
-    names = {name: number for number, name in enumerate(TIMESTAMP_TYPES)}
-    names["NoTimestampType"] = 0
-    if len(given) == 1 and given <= {None, *names}:
-        (one,) = given
-        return np.full(len(lines), default if one is None else names[one])
+    known = {name: number for number, name in enumerate(TIMESTAMP_TYPES)}
+    known["NoTimestampType"] = 0
+    numbers: dict[str | None, int] = {None: default}
+    numbers.update(known)
     try:
-        return np.array(
-            [
-                default if line.timestamp_type is None else names[line.timestamp_type]
-                for line in lines
-            ],
-            np.int64,
-        )
-    except KeyError:
-        for line in lines:
-            if line.timestamp_type not in (None, *names):
-                raise wrong(
-                    line, f"timestamp_type {line.timestamp_type!r}: choose from {', '.join(names)}"
-                ) from None
-        raise
+        return np.array([numbers[name] for name in field_of(lines, "timestamp_type")], np.int64)
+    except KeyError as error:
+        line = next(line for line in lines if line.timestamp_type not in numbers)
+        words = f"timestamp_type {line.timestamp_type!r}: choose from {', '.join(known)}"
+        raise wrong(line, words) from error
 
 
 def _control(line: Record, control: ControlOfLine) -> tuple[bytes, bytes | None]:

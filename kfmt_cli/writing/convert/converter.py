@@ -8,9 +8,8 @@ messages on a broker.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import TypeVar
 
 import numpy as np
 
@@ -32,7 +31,6 @@ from kfmt_cli.writing.build.drafts import BatchBounds, cut, draft, must_part
 from kfmt_cli.writing.convert.compare import common_form
 from kfmt_cli.writing.segment_writer import SegmentWriter
 
-T = TypeVar("T")
 PART = 256 << 10  # compressed bytes to decompress at once
 _TYPES = expansion(("timestamp_type", "timestamp_type", None, None))
 NOTHING_BEFORE = -1 << 63
@@ -73,15 +71,8 @@ class Intact:
     """The last offset kept, None without any."""
     form: bytearray
     """The records in common form."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConvertedPiece:
-    """A converted part of a log."""
-
-    intact: Intact
-    written: Written | None
-    counts: Counts
+    written: Written | None = None
+    """The same converted, if wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,39 +90,37 @@ class Converter:
         """Convert a log into a segment; raises InputError, OutputError."""
         total = Counts()
         digest = blake2b()
-        before = NOTHING_BEFORE
-        for done in self._each(log, self._convert, advance):
-            piece = done
-            if _reaches_back(piece.intact, before):
-                piece = self._convert(piece.intact.part, before)
-            before = _after(piece.intact, before)
+        for piece in self._each(log, self._convert, advance):
             if piece.written is not None:
                 writer.append(piece.written)
-            for name in ("messages", "batches", "batches_after", "left_out", "findings"):
-                setattr(total, name, getattr(total, name) + getattr(piece.counts, name))
-            digest.update(piece.intact.form)
+                total.batches_after += len(piece.written.starts)
+            total.messages += len(piece.records.rows)
+            total.batches += len(piece.good)
+            total.left_out += int((~piece.good).sum())
+            total.findings += piece.findings
+            digest.update(piece.form)
         total.digest = digest.digest()
         return total
 
     def digest(self, log: Input, advance: Callable[[int], None]) -> bytes:
         """The digest of a log's undamaged records, as in `Counts`."""
         digest = blake2b()
-        before = NOTHING_BEFORE
-        for done in self._each(log, self._intact, advance):
-            intact = self._intact(done.part, before) if _reaches_back(done, before) else done
-            before = _after(intact, before)
-            digest.update(intact.form)
+        for piece in self._each(log, self._intact, advance):
+            digest.update(piece.form)
         return digest.digest()
 
     def _each(
-        self,
-        log: Input,
-        work: Callable[[Block], T],
-        advance: Callable[[int], None],
-    ) -> Iterator[T]:
+        self, log: Input, work: Callable[..., Intact], advance: Callable[[int], None]
+    ) -> Iterator[Intact]:
+        """The parts of a log, in order. A part that overlaps earlier ones is processed again."""
+        before = NOTHING_BEFORE
         with open_checked(log, read_ahead=False) as opened:
             parts = _parts(opened.blocks, advance)
-            yield from map_ordered(work, parts, self.jobs if opened.is_large else 0)
+            for done in map_ordered(work, parts, self.jobs if opened.is_large else 0):
+                reaches_back = done.first is not None and done.first <= before
+                piece = work(done.part, before) if reaches_back else done
+                before = max(before, before if piece.last is None else piece.last)
+                yield piece
 
     def _intact(self, part: Block, before: int = NOTHING_BEFORE) -> Intact:
         """The undamaged records of a part, and the findings about the others.
@@ -166,15 +155,13 @@ class Converter:
         form = common_form(records)
         return Intact(part, records, good, findings, first, last, form)
 
-    def _convert(self, part: Block, before: int = NOTHING_BEFORE) -> ConvertedPiece:
+    def _convert(self, part: Block, before: int = NOTHING_BEFORE) -> Intact:
         intact = self._intact(part, before)
-        records, good = intact.records, intact.good
-        counts = Counts(len(records.rows), len(good), 0, int((~good).sum()), intact.findings)
         if intact.first is None:
-            return ConvertedPiece(intact, None, counts)
-        written = self._rewrite(part, records) if is_legacy(part) else _unchanged(part, good)
-        counts.batches_after = len(written.starts)
-        return ConvertedPiece(intact, written, counts)
+            return intact
+        legacy = is_legacy(part)
+        written = self._rewrite(part, intact.records) if legacy else _unchanged(part, intact.good)
+        return replace(intact, written=written)
 
     def _rewrite(self, part: Block, records: Records) -> Written:
         rows, batches = records.rows, part.batches
@@ -189,15 +176,6 @@ class Converter:
         drafts = draft(rows, firsts, codecs)
         ends = np.append(firsts[1:], len(rows))[: len(firsts)]
         return write_batches(drafts, Records(records.data, rows, NO_HEADERS, ends))
-
-
-def _reaches_back(intact: Intact, before: int) -> bool:
-    return intact.first is not None and intact.first <= before
-
-
-def _after(intact: Intact, before: int) -> int:
-    """The last offset kept, including this part."""
-    return before if intact.last is None else max(before, intact.last)
 
 
 def _range(part: Block, records: Records, good: BoolArray) -> tuple[int | None, int | None]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kfmt_cli.core.source import open_source
-from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.findings.log import OFFSETS_BACKWARDS
 from kfmt_cli.findings.partition import SEGMENTS_OVERLAP
@@ -70,18 +69,9 @@ def rearranged(scanned: Sequence[Scanned]) -> Rearranged:
         np.array([reencoded.last_offset for _, reencoded in split], np.int64),
         np.zeros(len(split), np.int64),
     )
-    held = [part.held if not part.named else _unfinished(part.held) for part in scanned]
+    # A damaged copy must not replace other segments.
+    held = [replace(part.held, replaces=False) if part.named else part.held for part in scanned]
     return Rearranged(arrange(held, spare), split, b"".join(map(bytes, data)), len(scanned))
-
-
-def _unfinished(held: HeldBatches) -> HeldBatches:
-    """A damaged copy, which must not replace other segments."""
-    return HeldBatches(held.base_offset, held.position, held.size, held.base, held.last, held.crc)
-
-
-def placed(arranged: Arranged, n_logs: int) -> Rearranged:
-    """The places of batches, without remains of damaged ones."""
-    return Rearranged(arranged, [], b"", n_logs)
 
 
 def write_arranged(
@@ -93,8 +83,7 @@ def write_arranged(
     end = -1
     for base, parts in made.arranged.segments:
         name = f"{below}/{base:020}{LOG.suffix}"
-        with closing(_PlaceWriter(staging.file(name), scanned, made.data)) as out:
-            out.write(parts)
+        _write_parts(staging.file(name), scanned, made.data, parts)
         first = next((part.log for part in parts if part.log < len(scanned)), None)
         if first is not None:
             # Retention of messages without timestamps uses the file's modification time.
@@ -110,8 +99,7 @@ def write_arranged(
         folder = ASIDE if number == 1 else f"{ASIDE}-{number}"
         for parts in _by_reach(lane):
             name = f"{below}/{folder}/{max(parts[0].first_offset, 0):020}{LOG.suffix}"
-            with closing(_PlaceWriter(staging.file(name), scanned, made.data)) as out:
-                out.write(parts)
+            _write_parts(staging.file(name), scanned, made.data, parts)
             aside.append(name)
     return written, aside
 
@@ -128,36 +116,27 @@ def _by_reach(lane: Sequence[Neighbours]) -> Iterator[list[Neighbours]]:
         yield held
 
 
-class _PlaceWriter:
-    """Copies parts of logs into a file."""
-
-    def __init__(self, out: OutputFile, scanned: Sequence[Scanned], data: bytes) -> None:
-        self._out = out
-        self._scanned = scanned
-        self._data = data
-
-    def write(self, parts: Sequence[Neighbours]) -> None:
-        """Write parts in order, and sync the file to disk."""
+def _write_parts(
+    out: OutputFile, scanned: Sequence[Scanned], data: bytes, parts: Sequence[Neighbours]
+) -> None:
+    """Copy parts of logs into a file, in order, and sync it to disk."""
+    try:
         for part in parts:
-            if part.log == len(self._scanned):
-                self._out.write(self._data[part.position : part.position + part.size])
-            else:
-                self._copy(self._scanned[part.log].log, part)
-        self._out.close()
-
-    def _copy(self, log: Input, part: Neighbours) -> None:
-        with closing(open_source(log.path, log.name)) as source:
             at, end = part.position, part.position + part.size
-            while at < end:
-                n = min(PIECE, end - at)
-                data = source.block(at, n, n)
-                assert data, f"{log.name} byte {at}: the file was truncated"
-                self._out.write(data)
-                at += len(data)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._out.abandon()
+            if part.log == len(scanned):
+                out.write(data[at:end])
+                continue
+            log = scanned[part.log].log
+            with closing(open_source(log.path, log.name)) as source:
+                while at < end:
+                    n = min(PIECE, end - at)
+                    piece = source.block(at, n, n)
+                    assert piece, f"{log.name} byte {at}: the file was truncated"
+                    out.write(piece)
+                    at += len(piece)
+        out.close()
+    finally:
+        out.abandon()
 
 
 def told_of(
