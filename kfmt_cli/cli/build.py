@@ -96,7 +96,7 @@ def build(
     force: bool,
     common: Common,
     **shape: Any,
-) -> int:
+) -> None:
     """Write segments from JSON Lines in the format of dump --records --json (- is standard input),
     or from an export: its directory, or one Parquet file of records.
 
@@ -129,7 +129,7 @@ def build(
         ):
             raise UsageError(f"--layout {layout} has no batches, so batch options do not apply")
         build_notes(common.run(writes=True), source, destination, force)
-        return 0
+        return
     options = options_of(**shape)
     default = Rolling()
     rolling = Rolling(
@@ -141,4 +141,3 @@ def build(
     )
     run = common.run(BUILT, writes=True)
     Build(run, options, rolling, topic).build(source, destination, force)
-    return run.host.exit_code

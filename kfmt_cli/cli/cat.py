@@ -73,7 +73,7 @@ def cat(
     json_: bool,
     follow: bool,
     common: Common,
-) -> int:
+) -> None:
     """Write records as a stream for other programs, like kcat.
 
     Batches that fail their checksum are skipped and reported. Control records are skipped.
@@ -100,4 +100,3 @@ def cat(
     write = kcat_json if json_ else writer(form, os.fsencode(null))
     task = Cat(run, write, asked, *payloads.readers, follow, limit, common.limit)
     task.paths(paths)
-    return run.host.exit_code

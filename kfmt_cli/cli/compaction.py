@@ -63,7 +63,7 @@ def compaction(
     offsets: bool,
     key: str | None,
     common: Common,
-) -> int:
+) -> None:
     """Show what a log cleaner run would keep and remove in each partition. Nothing is changed.
 
     Shows where the cleaner stopped, how much is dirty, and whether a broker would pick the
@@ -96,4 +96,3 @@ def compaction(
     task.buffer_bytes = dedupe_buffer_bytes
     task.limit = common.limit
     task.paths(paths)
-    return run.host.exit_code

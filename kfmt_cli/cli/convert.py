@@ -48,7 +48,7 @@ def convert_v0_to_v2(
     batch_bytes: int,
     skip_damaged: bool,
     common: Common,
-) -> int:
+) -> None:
     """Rewrite magic 0 and 1 logs as magic 2, for brokers that no longer accept the old formats.
 
     SRC is a log, a partition directory or a log directory; DST must not exist. Offsets (including
@@ -69,4 +69,3 @@ def convert_v0_to_v2(
     converter = Converter(codec, BatchBounds(batch_bytes), common.limit, common.jobs)
     run = common.run(CONVERTED, writes=True)
     Convert(run, converter, skip_damaged).convert(source, destination)
-    return run.host.exit_code

@@ -86,7 +86,7 @@ def dump(
     all_files: bool,
     common: Common,
     columns: str | None,
-) -> int:
+) -> None:
     """Show every field of every batch or record, and every entry of any other file.
 
     Directories are read in order of topic, partition and base offset. All files are shown; with
@@ -123,7 +123,6 @@ def dump(
         raise UsageError("--key-format and --value-format require --records")
     task.decoder = payloads.decoder
     task.paths(paths)
-    return run.host.exit_code
 
 
 def _kind_of(layout: str | None) -> Kind | None:

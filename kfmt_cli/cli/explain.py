@@ -36,7 +36,7 @@ def explain(
     timers: tuple[str, ...],
     at: str | None,
     common: Common,
-) -> int:
+) -> None:
     """Explain a finding, or how a broker works.
 
     CODE is the name of a finding, such as crc-mismatch; the broker behaviour described was observed
@@ -65,7 +65,6 @@ def explain(
     if wheel[0] < 1:
         raise UsageError("--tick: at least 1ms")
     Explain(run, path, wheel).names(names)
-    return run.host.exit_code
 
 
 def _milliseconds(text: str) -> int:

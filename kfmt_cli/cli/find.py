@@ -45,7 +45,7 @@ def find(
     asked: Asked,
     limit: int | None,
     common: Common,
-) -> int:
+) -> None:
     """Find the segment, batch and byte of an offset, a timestamp or matching records.
 
     Offsets and timestamps are looked up in the indexes; if an index is unusable, kfmt says so and
@@ -64,8 +64,6 @@ def find(
 
     if sum((offset is not None, timestamp is not None, bool(asked))) != 1:
         raise UsageError("give --offset, --timestamp or a record filter such as --key")
-    run = common.run()
     at = None if timestamp is None else milliseconds("--timestamp", timestamp)
     sought = Sought(offset, at, asked)
-    Find(run, sought, limit, common.limit).paths(paths)
-    return run.host.exit_code
+    Find(common.run(), sought, limit, common.limit).paths(paths)

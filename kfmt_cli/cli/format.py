@@ -21,7 +21,7 @@ def format_command(
     names: tuple[str, ...],
     json_schema: bool,
     common: Common,
-) -> int:
+) -> None:
     """Show the fields of a format: position, type, meaning and bits.
 
     NAME is a format, a file name or suffix, or an internal topic. Without NAME, lists all formats.
@@ -41,7 +41,6 @@ def format_command(
         from kfmt_cli.commands.json_schema import schema_text
 
         click.echo(schema_text(), nl=False)
-        return 0
+        return
     run = common.run()
     show_formats(run, names)
-    return run.host.exit_code

@@ -53,7 +53,7 @@ def hex_command(
     topic: str | None,
     layout: str | None,
     common: Common,
-) -> int:
+) -> None:
     """Show the bytes of a batch, entry or small file next to their fields and meanings.
 
     Attribute bits, records and varints are broken out, including those inside a compressed block,
@@ -74,7 +74,5 @@ def hex_command(
         raise UsageError("use only one of --offset, --position and --entry")
     if alone and offset is None:
         raise UsageError("--alone needs --offset")
-    run = common.run()
     place = ShownPlace(offset, position, entry, alone)
-    ShowHex(run, place, common.limit, whole, topic, layout).path(file)
-    return run.host.exit_code
+    ShowHex(common.run(), place, common.limit, whole, topic, layout).path(file)

@@ -37,7 +37,7 @@ def merge(
     topics: str,
     index_interval_bytes: int,
     common: Common,
-) -> int:
+) -> None:
     """Merge the replicas of each partition into its best log: every offset comes from a replica
     whose batch is undamaged. Name the log directories of all brokers, or copies.
 
@@ -60,4 +60,3 @@ def merge(
     chosen = frozenset(names_in(topics))
     task = Merge(run, common.jobs, common.limit, index_interval_bytes, branch, chosen)
     task.merge(paths, to)
-    return run.host.exit_code

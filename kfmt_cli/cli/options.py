@@ -19,7 +19,9 @@ from kfmt_cli.findings.finding import MOST_FINDINGS, MOST_PLACES
 from kfmt_cli.render.formats import FORMATS, REPORTS, OutputFormat
 
 F = TypeVar("F", bound=Callable[..., Any])
-TABLE = "kfmt.table"  # context key for the value of --table
+# Context keys.
+TABLE = "kfmt.table"  # value of --table
+RUN = "kfmt.run"  # the command's run
 
 if TYPE_CHECKING:
     from kfmt_cli.commands.run import Run
@@ -390,11 +392,17 @@ class Common:
         if table is not None:
             look = replace(look, table=table)
         sink = sink_named(self.format_)(screen, look)
-        return Run(screen, sink, type_, self.strict, self.max_findings)
+        run = Run(screen, sink, type_, self.strict, self.max_findings)
+        if context is not None:
+            context.meta[RUN] = run
+        return run
 
 
 def common(*options: Callable[[F], F]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command some of the shared options; it receives them as one `Common`."""
+    """Give a command some of the shared options; it receives them as one `Common`.
+
+    A command that returns nothing ends with the exit code of its run.
+    """
     names = tuple(field.name for field in fields(Common))
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -402,7 +410,12 @@ def common(*options: Callable[[F], F]) -> Callable[[Callable[..., Any]], Callabl
         def command(**given: Any) -> Any:
             known: Common = given.pop("common", Common())
             said = {name: given.pop(name) for name in names if name in given}
-            return function(common=replace(known, **said), **given)
+            code = function(common=replace(known, **said), **given)
+            run: Run | None = click.get_current_context().meta.get(RUN)
+            if code is not None or run is None:
+                return code
+            run.sink.flush()
+            return run.host.exit_code
 
         for option in reversed(options):
             command = option(command)

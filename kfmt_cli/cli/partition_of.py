@@ -54,7 +54,7 @@ def partition_of(
     partitions: int | None,
     partitioner: str,
     common: Common,
-) -> int:
+) -> None:
     """Show the partition of a key, as producers choose it, or of a group or transactional id.
 
     The leader of a group's or transactional id's partition is its coordinator. The partition is
@@ -82,8 +82,6 @@ def partition_of(
     run = common.run()
     for type_, row, line in rows:
         run.sink.document(type_, row, [line])
-    run.sink.flush()
-    return run.host.exit_code
 
 
 def _of_ids(

@@ -33,7 +33,7 @@ def request_header(
     source: str,
     framed: bool | None,
     common: Common,
-) -> int:
+) -> None:
     """Decode request headers as sent to a broker.
 
     The argument is hex digits, a file of hex digits, or a binary file such as a captured stream; -
@@ -52,9 +52,8 @@ def request_header(
         name, data = read_argument(source)
     except InputError as error:
         run.complain(str(error))
-        return run.host.exit_code
+        return
     show(run, name, data, list(requests(data, framed)), REQUEST)
-    return run.host.exit_code
 
 
 @command(name="response-header", short_help="Decode response headers.")
@@ -69,7 +68,7 @@ def response_header(
     api_version: int | None,
     framed: bool | None,
     common: Common,
-) -> int:
+) -> None:
     """Decode response headers as sent by a broker.
 
     A response does not identify its request or its header version, so pass them as options. Without
@@ -93,6 +92,5 @@ def response_header(
         name, data = read_argument(source)
     except InputError as error:
         run.complain(str(error))
-        return run.host.exit_code
+        return
     show(run, name, data, list(responses(data, framed, version)), RESPONSE)
-    return run.host.exit_code

@@ -67,7 +67,7 @@ def rebuild_index(
     as_started: bool,
     force: bool,
     common: Common,
-) -> int:
+) -> None:
     """Write the .index, .timeindex, .txnindex and .snapshot files that broker recovery would write.
 
     The files are byte-identical to those of a broker that finds only the logs and recovers each.
@@ -102,4 +102,3 @@ def rebuild_index(
         task.rebuild(paths, None)
     else:
         task.rebuild(paths[:-1], paths[-1])
-    return run.host.exit_code

@@ -72,7 +72,7 @@ def replay(
     dry_run: bool,
     producer_config: Path | None,
     common: Common,
-) -> int:
+) -> None:
     """Send the records of partitions on disks to a live cluster.
 
     Keys, values, headers and timestamps are kept, and the order within each partition. Only
@@ -111,6 +111,4 @@ def replay(
         dry_run,
         producer_config,
     )
-    run = common.run()
-    ReplayToCluster(run, options, common.limit).paths(paths)
-    return run.host.exit_code
+    ReplayToCluster(common.run(), options, common.limit).paths(paths)

@@ -30,7 +30,7 @@ from kfmt_cli.cli.options import (
     "first, and all together]",
 )
 @common(lists_all, wide, output_format, color, jobs, max_decompressed)
-def replicas(paths: tuple[str, ...], orders: tuple[str, ...], common: Common) -> int:
+def replicas(paths: tuple[str, ...], orders: tuple[str, ...], common: Common) -> None:
     """Compare the replicas on the disks of a cluster's brokers, and predict the outcome of each
     order of starting the brokers. Name the log directories of all brokers and controllers, or
     copies.
@@ -50,4 +50,4 @@ def replicas(paths: tuple[str, ...], orders: tuple[str, ...], common: Common) ->
 
     run = common.run()
     found = CompareDisks(run, common.jobs, common.limit).look(paths, orders)
-    return show(run, found, paths)
+    show(run, found, paths)

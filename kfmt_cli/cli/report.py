@@ -59,7 +59,7 @@ def report(
     config: Path | None,
     force: bool,
     common: Common,
-) -> int:
+) -> None:
     """Write one HTML page about a disk: its contents, damage, losses and consumer lag.
 
     The page combines check, stat, txn, retention and state, with charts. It is a single
@@ -90,4 +90,3 @@ def report(
         return gather_jobs(of_jobs) if of_jobs else gathering.gather(paths)
 
     write_page(run, gather, to, data, [*paths, *of_jobs], force=force)
-    return run.host.exit_code

@@ -42,7 +42,7 @@ def retention(
     now: int,
     config: Path | None,
     common: Common,
-) -> int:
+) -> None:
     """Show why each segment is still on disk, when it will be deleted, and when the active segment
     rolls.
 
@@ -69,6 +69,4 @@ def retention(
     changes = {name: value for name, value in given.items() if value is not None}
     if cleanup_policy is not None:
         changes["policy"] = frozenset(part.strip() for part in cleanup_policy.split(","))
-    run = common.run()
-    Retention(run, SettingsOf(config, changes), now).paths(paths)
-    return run.host.exit_code
+    Retention(common.run(), SettingsOf(config, changes), now).paths(paths)

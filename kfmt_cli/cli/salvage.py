@@ -54,7 +54,7 @@ def salvage(
     topic: str | None,
     index_interval_bytes: int,
     common: Common,
-) -> int:
+) -> None:
     """Copy every undamaged batch of damaged logs into new logs, byte for byte.
 
     SRC is a log, a partition directory or a log directory and is never modified. DST must not
@@ -88,4 +88,3 @@ def salvage(
     limit = common.limit
     task = Salvage(run, limit, common.jobs, index_interval_bytes, records, deleted, topic)
     task.salvage(source, destination)
-    return run.host.exit_code

@@ -45,7 +45,7 @@ def is_query(text: str) -> bool:
 @click.argument("words", nargs=-1, required=True, metavar="[QUERY] PATH...", type=QueryOrPath())
 @private_key
 @common(output_format, wide, color, max_decompressed)
-def sql(words: tuple[str, ...], common: Common) -> int:
+def sql(words: tuple[str, ...], common: Common) -> None:
     """Answer questions in SQL about records, batches, indexes and damage.
 
     The tables are records, batches, segments, index_entries, snapshot_records and findings
@@ -78,7 +78,6 @@ def sql(words: tuple[str, ...], common: Common) -> int:
             session.ask(query)
     finally:
         session.close()
-    return session.run.host.exit_code
 
 
 def _session(common: Common, paths: tuple[str, ...]) -> SqlSession:

@@ -79,7 +79,7 @@ def stat(
     sample: int | None,
     asked: Asked,
     common: Common,
-) -> int:
+) -> None:
     """Show log statistics: bytes, batches, records, codecs, timestamps and producers.
 
     Reads batch headers only and does not verify checksums; use verify-crc for that. Without --deep,
@@ -111,7 +111,6 @@ def stat(
         run, (by,), deep, codecs, histogram, common.jobs, common.limit, asked, sample, sort, plot
     )
     task.paths(paths)
-    return run.host.exit_code
 
 
 def _codec(text: str) -> Codec:

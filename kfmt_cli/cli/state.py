@@ -53,7 +53,7 @@ def state(
     of_topic: str | None,
     show_values: bool,
     common: Common,
-) -> int:
+) -> None:
     """Show the current state held in internal topics: consumer groups and committed offsets,
     transactional ids, cluster metadata, share groups and remote segments, as well as the topics of
     Kafka Connect, MirrorMaker and schema registries.
@@ -80,4 +80,3 @@ def state(
     run = common.run()
     wanted = Wanted(at_offset, since_offset, group, topic, of_topic, show_values)
     ShowState(run, wanted, common.limit).paths(paths)
-    return run.host.exit_code

@@ -25,7 +25,7 @@ def txn(
     paths: tuple[str, ...],
     only_open: bool,
     common: Common,
-) -> int:
+) -> None:
     """Show the transactions in partitions: producer, offsets, records, duration, outcome.
 
     Open transactions come first. read_committed consumers are waiting for the one that
@@ -40,6 +40,4 @@ def txn(
     """
     from kfmt_cli.commands.txn import ShowTransactions
 
-    run = common.run()
-    ShowTransactions(run, only_open).paths(paths)
-    return run.host.exit_code
+    ShowTransactions(common.run(), only_open).paths(paths)

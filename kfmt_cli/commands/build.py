@@ -103,7 +103,6 @@ class Build:
             run.sink.note(f"changed records_count in {words} {why}\n")
         run.end()
         run.sink.remark(count(builder.growing.records, "record"), "")
-        run.sink.flush()
 
     def _pieces(self, source: str) -> Iterator[list[Line]]:
         for lines in read_lines(source):
@@ -139,7 +138,6 @@ class Build:
             self._finish(staging, logs, {})
         run.end()
         run.sink.remark(count(n_records, "record"), "")
-        run.sink.flush()
 
     def _finish(
         self,
@@ -200,4 +198,3 @@ def build_notes(run: Run, source: str, destination: str, force: bool) -> None:
         finally:
             file.abandon()
     run.sink.remark(f"{count(n_messages, 'message')} in {destination}/{FILE}", "")
-    run.sink.flush()

@@ -56,7 +56,6 @@ class Cat:
         """Write the records of every partition under some paths."""
         is_one_pass = not self.asked.needs_logs and not self.follow
         each_partition(self.run, paths, self._partition, takes_pipe=is_one_pass, reads_all=True)
-        self.run.sink.flush()
         if self._n_notes > MOST_NOTES:
             self.run.sink.note(f"… and {self._n_notes - MOST_NOTES} more could not be decoded\n")
 

@@ -64,7 +64,6 @@ class Compaction:
         if self._n_of_key == 0:
             self.run.sink.remark("not found")
             self.run.host.reached(ExitCode.FINDINGS)
-        self.run.sink.flush()
 
     def _partition(self, partition: Partition) -> None:
         directory, place, settings = self.settings.around(partition, self.run.complain)

@@ -71,7 +71,6 @@ class Convert:
                 staging.refuse()
         run.end()
         self._last_words(destination, damaged and not self.skip_damaged)
-        run.sink.flush()
 
     def _convert(self, staging: Staging, log: Input, below: str, progress: Progress) -> bool:
         """Convert a log and read it back; returns whether it is damaged. below: path under DST."""

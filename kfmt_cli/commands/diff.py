@@ -53,7 +53,6 @@ class Diff:
         with reading(self.run, logs):
             for one, other in pairs:
                 self._pair(one, other)
-        self.run.sink.flush()
 
     def _pair(self, one: Partition, other: Partition) -> None:
         run = self.run

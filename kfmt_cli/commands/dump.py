@@ -103,7 +103,6 @@ class Dump:
             run.sink.note(
                 f"kfmt: {count(self._n_read, 'file')} read, {grouped(unread)} could not be read\n"
             )
-        run.sink.flush()
 
     def _listed(self, files: Iterator[Input], path: str) -> Iterator[Input]:
         """The files to show; counts omitted empty ones."""

@@ -52,7 +52,6 @@ class Explain:
                 sink.document(PAGE, row, topic_line(page, sink.out.width))
             kinds, topics = count(len(every), "kind"), count(len(PAGES), "topic")
             sink.remark(f"{kinds} of findings, {topics}; kfmt explain NAME for details")
-        sink.flush()
 
     def _code(self, title: str, code: Code, whole: bool) -> None:
         sink = self.run.sink

@@ -78,7 +78,6 @@ class Find:
             self.run.sink.remark("not found")
         if logs and not self._n_found:
             self.run.host.reached(ExitCode.FINDINGS)
-        self.run.sink.flush()
 
     def _partition(self, logs: list[Segment]) -> None:
         sought = self.sought

@@ -78,7 +78,6 @@ class ShowHex:
             self.run.sink.note(f"kfmt: {safe(str(error))}\n")
         except InputError as error:
             self.run.complain(str(error))
-        self.run.sink.flush()
 
     def _show_file(self, file: Input) -> None:
         of_layout = None

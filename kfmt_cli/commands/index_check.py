@@ -132,7 +132,6 @@ def show_lookups(
                 run.host.reached(ExitCode.FINDINGS)
         if not found and not given.unlisted:
             raise InputError(f"{given.path}: no log to search")
-    run.sink.flush()
 
 
 def _folder(segment: Segment) -> str:

@@ -78,7 +78,6 @@ class Merge:
             if not n_done:
                 staging.refuse()
         self._last_words(n_done, destination)
-        self.run.sink.flush()
 
     def _chosen(self, partitions: Sequence[ComparedPartition]) -> Iterator[ComparedPartition]:
         known = {partition.place[0] for partition in partitions}

@@ -219,7 +219,6 @@ def show(
         run.sink.flush()
         for piece in writer.text(Rows(section_of(row_type, rows)), 0, len(rows)):
             run.host.write(piece)
-    run.sink.flush()
 
 
 def _draw(

@@ -71,7 +71,6 @@ class Rebuild:
         self.run.end()
         if self._is_damaged:
             self.run.sink.remark(_AS_STARTED if self.as_started else _AS_THEY_ARE)
-            self.run.sink.flush()
 
     def _is_beside(self, to: str, partitions: list[tuple[str, list[Input]]]) -> bool:
         """Whether DST contains the logs and files may be replaced; then sets all_files."""

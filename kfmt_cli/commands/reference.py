@@ -127,7 +127,6 @@ def show_formats(run: Run, names: tuple[str, ...]) -> None:
             continue
         for entry in entries_of(layout):
             sink.document(FORMAT_FIELD, field_row(layout, entry), ())
-    sink.flush()
 
 
 def _show_list(run: Run) -> None:

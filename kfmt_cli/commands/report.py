@@ -63,7 +63,6 @@ def write_page(
             file.close()
     for file in files:
         run.sink.put(f"{file.path}  {human(file.size)}\n")
-    run.sink.flush()
 
 
 def _drawing(run: Run, script: Future[str]) -> str:

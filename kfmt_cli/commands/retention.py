@@ -63,7 +63,6 @@ class Retention:
         """Show when retention deletes the segments under some paths."""
         each_partition(self.run, paths, self._partition)
         self._total()
-        self.run.sink.flush()
 
     def _partition(self, partition: Partition) -> None:
         sink = self.run.sink

@@ -118,7 +118,6 @@ class Salvage:
                 staging.refuse()
         run.end()
         self._last_words(destination)
-        run.sink.flush()
 
     @property
     def _is_lost(self) -> bool:

@@ -133,7 +133,6 @@ class Stat:
             for path in filter(is_folder, paths):
                 show_usage(self.run, path, partitions, is_told=len(rows) > 1)
         try_codecs(self.run, self.what_if, partitions, self.limit, self.codec_sample)
-        self.run.sink.flush()
 
     def _all(
         self, logs: list[tuple[Partition, Input, Selection]], n_bytes: int

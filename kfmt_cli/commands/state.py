@@ -128,7 +128,6 @@ class ShowState:
             self.run.host.reached(ExitCode.FINDINGS)
             for words in wanted.not_here():
                 self.run.sink.note(f"{words}\n")
-        self.run.sink.flush()
 
     # Computing the state.
 

@@ -53,7 +53,6 @@ class ShowTransactions:
         each_partition(self.run, paths, self.partition, reads_all=True)
         if self._n_passed_over and not self._n_shown:
             self.run.sink.remark(f"no {'open ' if self.only_open else ''}transactions")
-        self.run.sink.flush()
 
     def partition(self, partition: Partition) -> None:
         """Show the transactions of a partition, reading it once for open ones, then for others."""

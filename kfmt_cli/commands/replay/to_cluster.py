@@ -117,7 +117,6 @@ class ReplayToCluster:
         else:
             seconds = time.monotonic() - began
             run.sink.remark(f"{words} sent and acknowledged in {seconds:.1f} s")
-        run.sink.flush()
 
     def _group_offsets(
         self, partitions: Iterable[Partition], sources: Iterable[ReplaySource]

@@ -53,7 +53,6 @@ def show_screen(sink: Sink, found: DeadCluster, paths: Sequence[str]) -> None:
     if len(signs) > _MOST_SIGNS:
         sink.put(f"  … and {len(signs) - _MOST_SIGNS} more; --json lists all\n")
     put(step_lines(list(steps_of(found, paths)), theme, width))
-    sink.flush()
 
 
 def _partitions(sink: Sink, found: DeadCluster) -> None:

@@ -20,19 +20,17 @@ from kfmt_cli.rows.documents import NEXT_STEP
 Row = dict[str, object]
 
 
-def show(run: Run, found: DeadCluster, paths: Sequence[str]) -> ExitCode:
-    """Show what was found; returns the exit code."""
+def show(run: Run, found: DeadCluster, paths: Sequence[str]) -> None:
+    """Show what was found."""
     if any(map(_is_trouble, found.partitions)):
         run.host.reached(ExitCode.FINDINGS)
     if run.sink.for_people:
         show_screen(run.sink, found, paths)
-        return run.host.exit_code
+        return
     put_rows(run, found, found.partitions)
     for step in steps_of(found, paths):
         step_row = {"file": step.file, "command": step.command, "price": step.price}
         run.sink.document(NEXT_STEP, step_row, ())
-    run.sink.flush()
-    return run.host.exit_code
 
 
 def put_rows(run: Run, found: DeadCluster, partitions: Iterable[ComparedPartition]) -> None:
