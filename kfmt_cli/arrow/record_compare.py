@@ -36,7 +36,7 @@ class _RecordCursor:
         self.head = next((rows for rows in self._rest if len(rows)), None)
         if self.head is not None:
             offsets = offsets_of(self.head)
-            if not (np.diff(offsets) > 0).all():
+            if not (offsets[1:] > offsets[:-1]).all():
                 offsets, first = np.unique(offsets, return_index=True)
                 self.head = self.head.take(pa.array(first))
             self.last = int(offsets[-1])

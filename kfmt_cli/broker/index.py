@@ -21,7 +21,8 @@ from kfmt_cli.log.block import NO_TIMESTAMP
 class IndexBuilder:
     """Builds the two indexes of a log from its batches, added in order.
 
-    n_entries: entries in the offset index so far.
+    n_entries: entries in the offset index so far. The largest timestamp so far never decreases, so
+    that it grows where it changes; by how much may be more than an int64 can be.
     """
 
     def __init__(self, base_offset: int, interval: int = INDEX_INTERVAL_BYTES) -> None:
@@ -44,7 +45,7 @@ class IndexBuilder:
         earlier = np.concatenate([[self._largest], max_timestamp])
         largest = np.maximum.accumulate(earlier)
         # The batch that first had the largest timestamp so far.
-        first = np.flatnonzero(np.diff(largest, prepend=largest[0] - 1) > 0)
+        first = np.flatnonzero(np.diff(largest, prepend=largest[0] - 1) != 0)
         offsets = np.concatenate([[self._largest_offset], last_offset])
         of_largest = offsets[first[np.searchsorted(first, np.arange(len(largest)), "right") - 1]]
         if len(rows):
@@ -52,7 +53,7 @@ class IndexBuilder:
             times = largest[rows + 1]
             self._times.append(np.array([times, of_largest[rows + 1]]))
             self.n_entries += len(rows)
-            self._n_times += int((np.diff(times, prepend=self._last_time) > 0).sum())
+            self._n_times += int((np.diff(times, prepend=self._last_time) != 0).sum())
             self._last_time = int(times[-1])
         self._largest = int(largest[-1])
         self._largest_offset = int(of_largest[-1])
@@ -83,7 +84,7 @@ class IndexBuilder:
         rows = np.array(self._choose(positions), np.int64)
         self._indexed = indexed
         largest = np.maximum.accumulate(np.concatenate([[self._largest], max_timestamp]))
-        times = np.cumsum(np.diff(largest[rows + 1], prepend=self._last_time) > 0)
+        times = np.cumsum(np.diff(largest[rows + 1], prepend=self._last_time) != 0)
         full = (np.arange(1, len(rows) + 1) >= most_offsets) | (times + self._n_times >= most_times)
         first = np.flatnonzero(full)
         return int(rows[first[0]]) + 1 if len(first) else len(positions)
@@ -100,7 +101,7 @@ class IndexBuilder:
             [*self._times, np.array([[self._largest], [self._largest_offset]])]
         )
         # Only a timestamp larger than the last entry's adds an entry.
-        new = np.diff(times, prepend=NO_TIMESTAMP) > 0
+        new = np.diff(times, prepend=NO_TIMESTAMP) != 0
         columns = {"timestamp": times[new], "relative_offset": self._relative(offsets[new])}
         return fixed_rows(TIME_INDEX_ENTRY, columns)
 

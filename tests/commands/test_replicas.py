@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from kfmt_cli.broker.election import Elected
+from kfmt_cli.commands.replicas.orders import End, Order, Stage
 from tests.support.dead_clusters import LOG, flip
 from tests.support.samples import Done, kfmt
 
@@ -159,6 +161,19 @@ def test_evidence_of_a_disk_that_lost_something() -> None:
     assert not any(row["evidence"] for row in told("c01-power-off").of("replicas"))
 
 
+def test_a_directory_of_another_topic_id_and_one_of_an_unknown_topic(tmp_path: Path) -> None:
+    directories = unpacked("c01-power-off", tmp_path)
+    told = tmp_path / "broker1/a-0/partition.metadata"
+    told.write_text("version: 0\ntopic_id: Jd4qCpYkZMw8zR87hsZyqQ\n")
+    shutil.copytree(tmp_path / "broker1/a-0", tmp_path / "broker1/unknown-0")
+    done = kfmt("replicas", *directories, "--json")
+    evidence = {row["topic"]: row["evidence"] for row in done.of("replicas")}
+    assert evidence.pop("unknown") == []
+    assert "the replica of broker 1 has topic id Jd4qCpYkZMw8zR87hsZyqQ" in evidence.pop("a")[0]
+    assert not any(evidence.values())
+    assert "unknown" not in {row["topic"] for row in done.of("start_order")}
+
+
 def test_a_disk_of_another_cluster_and_a_node_given_twice(tmp_path: Path) -> None:
     rows = {Path(row["file"]).name: row for row in told(FOREIGN).of("directory")}
     assert "its cluster id is" in rows["broker2"]["why_not"]
@@ -235,3 +250,9 @@ def test_nothing_is_changed(tmp_path: Path) -> None:
     before = list(state())
     kfmt("replicas", *directories)
     assert list(state()) == before
+
+
+def test_an_end_is_certain_if_it_is_the_only_one() -> None:
+    order = Order("1", (Stage((1,)),))
+    assert End.offline(order).is_certain
+    assert not End(order, [Elected(1), Elected(2)], [None, None]).is_certain

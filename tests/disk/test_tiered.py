@@ -176,7 +176,7 @@ PLACE = ("remoteLogSegmentMetadata", "remoteLogSegmentId", "topicIdPartition", "
     ("change", "words"),
     [
         (_told(*PLACE, "topic", value="a\0b"), "belongs to topic"),
-        (_told(*PLACE, "topic", value="a" * 300), "belongs to topic"),
+        (_told(*PLACE, "topic", value="a" * 250), "belongs to topic"),
         (_told("segmentIndexes", "offset", "position", value=1 << 64), "index at byte"),
         (_told("segmentIndexes", "offset", "position", value=(1 << 63) - 1), "index at byte"),
         (
@@ -202,6 +202,11 @@ def test_what_is_wrong_with_a_bucket_is_named(change: Any, words: str, buckets: 
     assert f"tiered/{TXN}/{FIRST}" in done.err
     read = {row.get("file") for row in done.rows}
     assert f"zstd/tiered/txn-0/{357:020}.log" in read
+
+
+def test_the_longest_name_of_a_topic_is_taken(buckets: Path) -> None:
+    _told(*PLACE, "topic", value="a" * 249)(buckets / "zstd/tiered" / TXN / f"{FIRST}.x")
+    assert "belongs to topic" not in ran("verify-crc", "zstd/tiered", "--json", cwd=buckets).err
 
 
 @pytest.mark.parametrize("aad", ["é", "not base64!"])

@@ -82,6 +82,11 @@ def request(key: int, version: int, correlation: int, client: str | None) -> byt
     return at_version(message("RequestHeaderData"), header).write(values)
 
 
+def test_a_client_id_keeps_its_form_in_a_flexible_header() -> None:
+    assert request(3, 9, 1, "kfmt") == bytes.fromhex("0003 0009 00000001 0004 6b666d74 00")
+    assert request(3, 8, 1, None) == bytes.fromhex("0003 0008 00000001 ffff")
+
+
 @given(st.data())
 def test_every_request_is_recognised_in_a_stream(data: st.DataObject) -> None:
     sent = []

@@ -363,6 +363,19 @@ def test_a_malformed_record_has_its_place_among_compressed_batches(tmp_path: Pat
     assert done.of("finding")[0]["position"] == len(packed) + 61 + len(record(b"a", b"b"))
 
 
+def test_a_batch_that_is_not_decompressed_hides_no_malformed_record_after_it(
+    tmp_path: Path,
+) -> None:
+    unreadable = compressed_batch(1, b"no gzip at all", 3)
+    broken = with_crc(with_bytes(batch_of(record(b"a", b"b"), 0, 1, 3), 61, b"\x7f"))
+    file = write(tmp_path, unreadable + broken)
+    found = kfmt("verify-crc", "--deep", file, "--json").of("finding")
+    assert [(row["code"], row["position"]) for row in found] == [
+        ("decompression-failed", 0),
+        ("record-malformed", len(unreadable) + 61),
+    ]
+
+
 def test_zeros_that_end_inside_a_header_are_no_batch(tmp_path: Path) -> None:
     """The checksum of nothing is 0, as it is stored in zeros."""
     data = ORDERS.read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.support.samples import kfmt
 from tools.kafka import ROOT, SAMPLES
 
 ORDERS = SAMPLES / "kafka-3.9.1-broker1/orders-0"
+TXN = ORDERS.parent / "txn-0"
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -33,8 +35,18 @@ def test_docs_have_the_page(name: str) -> None:
 def test_the_numbers_are_those_of_the_partition() -> None:
     assert "Offset 14" in kfmt("explain", "look-up", ORDERS).out
     assert "30887 bytes" in kfmt("explain", "rolling", ORDERS).out
+    markers = sum(row["attributes"]["control"] for row in kfmt("dump", TXN, "--json").of("batch"))
+    assert f"txn-0 has {markers} control batches" in kfmt("explain", "control-records", TXN).out
     (row,) = kfmt("explain", "transactions", "--json").of("topic")
     assert any("91 transactions have ended" in str(item) for item in row["parts"])
+
+
+def test_of_many_segments_a_page_shows_the_first() -> None:
+    assert len(list(ORDERS.glob("*.log"))) > 5
+    shown = re.findall(
+        r"^ *(\d{20})\.log  newest record", kfmt("explain", "retention", ORDERS).out, re.M
+    )
+    assert shown == [f"{240 * i:020}" for i in range(5)]
 
 
 def test_a_page_needs_a_log_with_a_batch(tmp_path: Path) -> None:

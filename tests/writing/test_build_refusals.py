@@ -91,6 +91,10 @@ from tests.writing.test_build import lines, rows
             "line 2: offset 2 is not greater than the previous offset 3",
         ),
         (
+            b'{"offset":9223372036854775807}\n',
+            "line 1: offset 9223372036854775807 leaves no room for the next offset",
+        ),
+        (
             b'{"type":"batch","base_offset":3}\n{"offset":3}\n{"offset":3}\n',
             "line 3: offset 3 is not greater than the previous offset 3",
         ),

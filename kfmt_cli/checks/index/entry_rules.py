@@ -232,27 +232,36 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
 }
 
 
+_MUST_GROW = np.less_equal
+
+
 @dataclass(frozen=True, slots=True)
 class OrderRule:
     """The order of entries."""
 
     code: Code
     """The code for an entry that does not come after the previous entry."""
-    steps: dict[str, int]
-    """The columns that increase, and the smallest step of each."""
+    wrong: dict[str, np.ufunc]
+    """How no entry may compare to the previous one, by column: differences could overflow."""
 
     def is_broken(self, table: Table) -> BoolArray:
         """Which entries, from the second onward, do not come after the previous entry."""
         wrong = np.zeros(max(len(table) - 1, 0), np.bool_)
-        for name, least in self.steps.items():
-            wrong |= np.diff(table[name]) < least
+        for name, compare in self.wrong.items():
+            wrong |= compare(table[name][1:], table[name][:-1])
         return wrong
 
 
 ORDER = {
-    OFFSET_INDEX: OrderRule(codes.INDEX_NOT_INCREASING, {"offset": 1, "log_position": 1}),
-    TIME_INDEX: OrderRule(codes.TIME_INDEX_NOT_INCREASING, {"timestamp": 1, "offset": 0}),
-    TRANSACTION_INDEX: OrderRule(codes.TRANSACTION_INDEX_NOT_INCREASING, {"last_offset": 1}),
+    OFFSET_INDEX: OrderRule(
+        codes.INDEX_NOT_INCREASING, {"offset": _MUST_GROW, "log_position": _MUST_GROW}
+    ),
+    TIME_INDEX: OrderRule(
+        codes.TIME_INDEX_NOT_INCREASING, {"timestamp": _MUST_GROW, "offset": np.less}
+    ),
+    TRANSACTION_INDEX: OrderRule(
+        codes.TRANSACTION_INDEX_NOT_INCREASING, {"last_offset": _MUST_GROW}
+    ),
 }
 
 

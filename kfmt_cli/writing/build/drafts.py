@@ -45,7 +45,7 @@ def must_part(rows: RecordTable) -> BoolArray:
     """The mask of rows that must begin a batch: a batch has only one LogAppendTime."""
     parted = np.zeros(len(rows), np.bool_)
     offset, types, times = rows.offset, rows.timestamp_type, rows.timestamp
-    parted[1:] = (np.diff(types) != 0) | (np.diff(offset) <= 0)
+    parted[1:] = (np.diff(types) != 0) | (offset[1:] <= offset[:-1])
     parted[1:] |= (types[1:] == APPEND_TIME) & (np.diff(times) != 0)
     parted[:1] = True
     return parted

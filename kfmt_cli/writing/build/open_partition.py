@@ -53,7 +53,8 @@ def check_offsets(lines: Sequence[Record], offsets: IntArray, before: int) -> No
     """Raise LineError unless the offsets increase. before: the previous offset, -1 without one."""
     if not len(offsets):
         return
-    steps = np.flatnonzero(np.diff(offsets, prepend=before) <= 0)
+    # Not by their difference, which may be more than an offset can be.
+    steps = np.flatnonzero(offsets <= np.concatenate([[before], offsets[:-1]]))
     negative = np.flatnonzero(offsets < 0)
     if len(negative):
         i = int(negative[0])
