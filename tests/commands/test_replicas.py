@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.broker.election import Elected
-from kfmt_cli.commands.replicas.orders import End, Order, Stage
+from kfmt_cli.broker.election import Elected, Stage
+from kfmt_cli.commands.replicas.orders import End, Order
 from tests.support.dead_clusters import LOG, flip
 from tests.support.samples import Done, kfmt
 
