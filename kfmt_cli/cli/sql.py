@@ -20,7 +20,7 @@ from kfmt_cli.cli.options import (
     wide,
 )
 from kfmt_cli.core.urls import local
-from kfmt_cli.errors import ExitCode, InputError, UsageError
+from kfmt_cli.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kfmt_cli.commands.sql import SqlSession
@@ -92,10 +92,8 @@ def _session(common: Common, paths: tuple[str, ...]) -> SqlSession:
         raise UsageError("-: this command cannot read standard input")
     run, found = common.run(), []
     for path in paths:
-        try:
+        with run.complaining():
             found.append(listed_form(there(path)))
-        except InputError as error:
-            run.complain(str(error))
     if not found:
         raise click.exceptions.Exit(ExitCode.UNREADABLE)
     key = RSM_PRIVATE_KEY.get()

@@ -13,7 +13,6 @@ from kfmt_cli.core.codecs.compress import compress
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import HEADER_SIZE
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.render.style import grouped
@@ -91,13 +90,11 @@ def try_codecs(
     for partition in partitions if codecs else ():
         share = max(most // max(len(partition.logs), 1), min(most, LEAST_SHARE))
         until = trials.plain + most
-        try:
+        with run.complaining():
             for file in partition.logs:
                 trials.take(file, limit, share)
                 if trials.plain >= until:
                     break
-        except InputError as error:
-            run.complain(str(error))
     for codec in codecs:
         _show(run, codec, trials)
 

@@ -63,10 +63,8 @@ class Diff:
             run.complain(str(error))
             return
         for side in (found.a, found.b):
-            try:
+            with run.complaining():
                 side.learn_epochs()
-            except InputError as error:
-                run.complain(str(error))
             for finding in side.findings:
                 run.seen(finding)
                 run.sink.finding(finding)

@@ -78,14 +78,12 @@ class Dump:
         self._given = paths
         every: list[Input] = []
         for target in targets(paths, run.complain, takes_pipe=not self.asked.needs_logs):
-            try:
+            with run.complaining():
                 files = self._listed(distinct(target.inputs(self.kinds), seen), target.path)
                 if self.asked:  # logs that were given individually may share a partition
                     every += files
                 else:
                     self._files(files)
-            except InputError as error:
-                run.complain(str(error))
             if self.most_rows == 0:
                 break
         # A metadata log snapshot has its own offsets.

@@ -90,10 +90,8 @@ def each_partition(
     with reading(run, logs):
         for partition in partitions:
             tell_log_start(run, partition)
-            try:
+            with run.complaining():
                 take(partition)
-            except InputError as error:
-                run.complain(str(error))
 
 
 @contextmanager

@@ -59,10 +59,8 @@ class Find:
         """Search every partition under some paths."""
         found: list[Segment] = []
         for target in targets(paths, self.run.complain):
-            try:
+            with self.run.complaining():
                 found += target.in_use(self.run.sink.note).segments()
-            except InputError as error:
-                self.run.complain(str(error))
         logs = [segment for segment in found if segment.log is not None]
         starts = LogStarts(self.run)
         read = [segment.any_file for segment in logs] if self.sought.asked else []
@@ -127,10 +125,8 @@ class Find:
         self, segment: Segment, look: Callable[[Segment], Iterator[Cells]]
     ) -> Iterator[Cells]:
         """The matches in a segment, up to the first unreadable byte."""
-        try:
+        with self.run.complaining():
             yield from look(segment)
-        except InputError as error:
-            self.run.complain(str(error))
 
     # By offset and by time.
 

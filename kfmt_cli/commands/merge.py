@@ -180,12 +180,10 @@ class Merge:
             return False
         for name in names.intersection(replica.folder.readable):
             file = replica.folder.input(name)
-            try:
+            with self.run.complaining():
                 if file.kind.read is None or not has_errors(file.kind.read(file).findings):
                     carry(staging, file, str(below / name))
                     return True
-            except InputError as error:
-                self.run.complain(str(error))
         return False
 
     def _tell(

@@ -87,7 +87,7 @@ class Rebuild:
         given = list(targets(paths, self.run.complain))
         n_folders = sum(target.file is None for target in given)
         for target in given:
-            try:
+            with self.run.complaining():
                 for log in target.inputs(frozenset({LOG})):
                     if log.kind is not LOG:
                         raise InputError(f"{log.name}: not a .log file")
@@ -99,13 +99,11 @@ class Rebuild:
                             below = str(Path(Path(target.path).name) / below)
                     key = str(Path(log.path).parent), below
                     found.setdefault(key, []).append(log)
-            except InputError as error:
-                self.run.complain(str(error))
         for (_, below), logs in found.items():
             yield below, sorted(logs, key=lambda log: log.base)
 
     def _rebuilt(self, logs: list[Input], progress: Progress) -> Iterator[Rebuilt]:
-        try:
+        with self.run.complaining():
             interval = self.interval
             if interval is None:
                 interval = interval_of(Path(logs[0].path).parent)
@@ -117,8 +115,6 @@ class Rebuild:
                 self._is_damaged |= not done.is_kept
                 yield done
                 self.run.all(told(result))
-        except InputError as error:
-            self.run.complain(str(error))
 
     def _swaps(self, logs: list[Input]) -> list[Input]:
         """Completed .swap files of a partition whose directory was given, and the logs that a

@@ -33,7 +33,6 @@ from kfmt_cli.commands.txn import ShowTransactions
 from kfmt_cli.core.codecs.compress import COMPRESSORS
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.partitions import partitions_below
-from kfmt_cli.errors import InputError
 from kfmt_cli.render.report.page_data import PageData, PageRow
 from kfmt_cli.render.sinks.objects import ObjectSink
 from kfmt_cli.render.start_lines import Step, step_lines
@@ -176,10 +175,8 @@ class Gathering:
         task = ShowTransactions(run)
         for partition in partitions_below(paths, lambda _: None, lambda _: None):
             if partition.name in named:
-                try:
+                with run.complaining():
                     task.partition(partition)
-                except InputError as error:
-                    run.complain(str(error))
 
 
 def _is_no_finding(row: Object) -> bool:

@@ -7,7 +7,7 @@ A run counts them, passes them to the sink and determines the exit code.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -194,6 +194,14 @@ class Run:
         self.summary.unread += 1
         self.host.reached(ExitCode.UNREADABLE)
         self.sink.note(f"kfmt: {safe(words)}\n")
+
+    @contextmanager
+    def complaining(self) -> Iterator[None]:
+        """Report an input that cannot be read, and go on after the block."""
+        try:
+            yield
+        except InputError as error:
+            self.complain(str(error))
 
     def left_over(self, paths: Iterable[Path]) -> None:
         """Report removed leftovers of killed runs."""

@@ -203,13 +203,11 @@ class Salvage:
 
     def _carry(self, staging: Staging, file: Input, name: str) -> None:
         """Copy a file if it is undamaged; complains if it cannot be read."""
-        try:
+        with self.run.complaining():
             if self._is_damaged(file):
                 self.run.sink.note(f"not copied: {safe(file.name)}: damaged\n")
             else:
                 carry(staging, file, name)
-        except InputError as error:
-            self.run.complain(str(error))
 
     def _is_damaged(self, file: Input) -> bool:
         """Whether a file has errors, or a broker does not start with it."""

@@ -114,10 +114,8 @@ class ShowState:
         wanted = self.wanted
         found: list[tuple[TopicPartition, State]] = []
         for topic_partition in partitions:
-            try:
+            with self.run.complaining():
                 found.append((topic_partition, self._state_of(topic_partition)))
-            except InputError as error:
-                self.run.complain(str(error))
         if self.run.sink.for_people:
             self._tables(found)
         else:

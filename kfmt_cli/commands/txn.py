@@ -154,13 +154,13 @@ class ShowTransactions:
                 continue  # a broker does not serve it
             replay = replay_of(COORDINATOR)
             for path in self._logs(log_directory / folder):
-                try:
-                    with open_checked(classify(path, path), read_ahead=False) as log:
-                        for record in stream(log, Limit()):
-                            if not isinstance(record, Finding):
-                                replay.take(record)
-                except InputError as error:
-                    self.run.complain(str(error))
+                with (
+                    self.run.complaining(),
+                    open_checked(classify(path, path), read_ahead=False) as log,
+                ):
+                    for record in stream(log, Limit()):
+                        if not isinstance(record, Finding):
+                            replay.take(record)
             ids = [Fields(row) for _, row in replay.rows()]
             known |= {of.producer_id: of for of in sorted(ids, key=attrgetter("transactional_id"))}
         self._known[log_directory] = known

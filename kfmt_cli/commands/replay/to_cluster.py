@@ -143,11 +143,9 @@ class ReplayToCluster:
             at = state.sources.get(source.name, SourceState())
             reader = self._reader(source, plans[source.target].partitions)
             sent = _Sent()
-            try:
+            with self.run.complaining():
                 for chunk in reader.chunks(at.next_offset):
                     sent.take(chunk, 0)
-            except InputError as error:
-                self.run.complain(str(error))
             self._tell(source, reader, sent, at.next_offset, None)
         for offset in offsets:
             self._tell_group(offset, sources, None, None)
@@ -222,11 +220,9 @@ class ReplayToCluster:
         for source in sources:
             tell_log_start(self.run, source.partition)
             wanted = sorted({each.offset for each in offsets if each.place == source.name})
-            try:
+            with self.run.complaining():
                 self._source(source, sender, state, wanted)
                 self._complete.add(source.name)
-            except InputError as error:
-                self.run.complain(str(error))
 
     def _find_arrived(
         self,
