@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import operator
 import os
 import struct
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -109,7 +111,7 @@ def _matching(records: Records, chosen: IntArray, name: str, pattern: Pattern) -
         near = _beginning(data, chosen[sizes[chosen] == len(pattern)], starts, pattern)
         if len(pattern) <= MOST_AT_ONCE:
             return near
-        matches = pattern.__eq__
+        matches = partial(operator.eq, pattern)
     else:
         first = pattern.beginning
         near = _beginning(data, chosen[sizes[chosen] >= len(first)], starts, first)
