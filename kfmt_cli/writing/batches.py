@@ -8,7 +8,7 @@ does. Source: `org.apache.kafka.common.record.MemoryRecordsBuilder`,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +53,19 @@ class Written:
             self.last_offset[rows],
             self.max_timestamp[rows],
         )
+
+
+def joined(parts: Sequence[Written]) -> Written:
+    """Encoded batches, one after another; at least one part."""
+    shifts = np.cumsum([0, *(len(part.data) for part in parts[:-1])]).tolist()
+    return Written(
+        b"".join(part.data for part in parts),
+        np.concatenate([part.starts + by for part, by in zip(parts, shifts, strict=True)]),
+        np.concatenate([part.ends + by for part, by in zip(parts, shifts, strict=True)]),
+        np.concatenate([part.base_offset for part in parts]),
+        np.concatenate([part.last_offset for part in parts]),
+        np.concatenate([part.max_timestamp for part in parts]),
+    )
 
 
 def write_batches(drafts: DraftTable, records: Records) -> Written:

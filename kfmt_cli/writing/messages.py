@@ -8,8 +8,6 @@ message; inner offsets are relative to the first one in magic 1, absolute in mag
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from kfmt_cli.core.codecs.checksum import CRC32, crc_of_regions
@@ -22,14 +20,14 @@ from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.formats.legacy import MESSAGES
 from kfmt_cli.log.block import CHECKED_FROM, STORED_CRC_AT
 from kfmt_cli.log.records import Records
-from kfmt_cli.writing.batches import APPEND_TIME, CODEC_MASK, Written
+from kfmt_cli.writing.batches import APPEND_TIME, CODEC_MASK, Written, joined
 from kfmt_cli.writing.draft_tables import DraftTable
 
 NO_CHILDREN = np.zeros((4, 0), np.int64)
 TAKEN = ("offset", "timestamp", "key", "key_size", "value", "value_size")
 
 
-def write_messages(drafts: DraftTable, records: Records, magic: int) -> Iterator[Written]:
+def write_messages(drafts: DraftTable, records: Records, magic: int) -> Written:
     """Encode batches as messages of magic 0 or 1: a wrapper per batch with a codec, otherwise
     loose.
 
@@ -43,15 +41,15 @@ def write_messages(drafts: DraftTable, records: Records, magic: int) -> Iterator
     loose = Written(plain, starts, ends, offset, offset, times)
     codecs = drafts.attributes & CODEC_MASK
     if not codecs.any():
-        yield loose
-        return
-    first = 0
+        return loose
+    first, every = 0, []
     for i, last in enumerate(records.ends.tolist()):
         if last > first:
             part = loose.part(first, last)
             one = drafts.select(slice(i, i + 1))
-            yield seal_wrapper(one, part.data, magic) if codecs[i] else part
+            every.append(seal_wrapper(one, part.data, magic) if codecs[i] else part)
         first = last
+    return joined(every) if every else loose
 
 
 def encode_messages(

@@ -6,7 +6,7 @@ in proportion to them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 
@@ -50,8 +50,7 @@ class Growing:
             whole = Records(records.data, rows, records.headers, records.ends[:-1])
             drafts_whole = drafts.select(slice(0, last))
             self._count(drafts_whole, whole.counts)
-            for written in _write(drafts_whole, whole):
-                self._put(written)
+            self._put(_write(drafts_whole, whole))
             self.records += n
         rest = records.rows.select(slice(n, None)) if n else records.rows
         draft = drafts.select(slice(last, None))
@@ -79,7 +78,7 @@ class Growing:
             batch.body += encode_messages(draft, owner, records, magic)[0]
         else:
             records.ends = np.array([len(rows)])
-            batch.done += write_messages(draft, records, magic)
+            batch.done.append(write_messages(draft, records, magic))
         if len(batch.body) > MAX_BATCH:
             words = f"its batch would be larger than {MAX_BATCH} bytes"
             raise wrong(int(draft.number[0]), words)
@@ -116,12 +115,10 @@ class Growing:
         self.other_counts += int(other.sum())
 
 
-def _write(drafts: PlanTable, records: Records) -> Iterable[Written]:
+def _write(drafts: PlanTable, records: Records) -> Written:
     """Encode batches of one magic."""
     magic = int(drafts.magic[0])
-    if magic == 2:
-        return [write_batches(drafts, records)]
-    return write_messages(drafts, records, magic)
+    return write_batches(drafts, records) if magic == 2 else write_messages(drafts, records, magic)
 
 
 def _codec(draft: PlanTable) -> int:

@@ -119,7 +119,8 @@ class Converter:
             for done in map_ordered(work, parts, self.jobs if opened.is_large else 0):
                 reaches_back = done.first is not None and done.first <= before
                 piece = work(done.part, before) if reaches_back else done
-                before = max(before, before if piece.last is None else piece.last)
+                if piece.last is not None:
+                    before = max(before, piece.last)
                 yield piece
 
     def _intact(self, part: Block, before: int = NOTHING_BEFORE) -> Intact:
