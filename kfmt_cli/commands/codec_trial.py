@@ -19,6 +19,7 @@ from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.documents import WHAT_IF
 
 SAMPLE = 8 << 20  # bytes of records to try other codecs on, per partition
+LEAST_SAMPLE = 64 << 10
 LEAST_SHARE = 1 << 20  # of these, at least this many bytes per log
 
 
@@ -83,11 +84,16 @@ def try_codecs(
     codecs: tuple[Codec, ...],
     partitions: Sequence[Partition],
     limit: Limit,
-    most: int = SAMPLE,
+    total: int | None = None,
 ) -> None:
-    """Show the result of each codec on a sample of each partition. most: bytes per sample."""
+    """Show the result of each codec on a sample of each partition. total: bytes of all samples, of
+    fewer partitions if there are many; None for full samples of all."""
     trials = Trials(tuple(dict.fromkeys(codecs)))
-    for partition in partitions if codecs else ():
+    most, step = SAMPLE, 1
+    if total is not None and partitions:
+        most = min(max(total // len(partitions), LEAST_SAMPLE), SAMPLE)
+        step = max(len(partitions) * most // total, 1)
+    for partition in partitions[::step] if codecs else ():
         share = max(most // max(len(partition.logs), 1), min(most, LEAST_SHARE))
         until = trials.plain + most
         with run.complaining():

@@ -17,7 +17,7 @@ from kfmt_cli.broker.version import PredictedFor
 from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
 from kfmt_cli.commands.check.command import CheckPaths
 from kfmt_cli.commands.check.show import show
-from kfmt_cli.commands.codec_trial import SAMPLE, Codec
+from kfmt_cli.commands.codec_trial import Codec
 from kfmt_cli.commands.internal_topics import partitions_of
 from kfmt_cli.commands.log_settings import SettingsOf
 from kfmt_cli.commands.log_shapes import Strips
@@ -46,7 +46,6 @@ from kfmt_cli.rows.shapes import PAGE
 CELLS = 16_000  # in the strips of all logs
 MOST_STRIPS = 1_500
 TRIED_BYTES = 16 << 20  # to try other codecs on, over all partitions
-LEAST_TRIED = 64 << 10  # per partition
 
 # Replayed rows that the page needs.
 _KEPT_STATE = frozenset({"group", "committed_offset"})
@@ -151,7 +150,6 @@ class Gathering:
 
     def _stat(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
         found = frozenset(row.file for row in data.of("finding"))
-        n_partitions = max(len(data.of("partition")), 1)
         task = Stat(
             run,
             (PARTITION, TOPIC),
@@ -160,7 +158,7 @@ class Gathering:
             limit=self.limit,
             plot=True,
             strips=Strips(CELLS, MOST_STRIPS, first=found),
-            codec_sample=min(max(TRIED_BYTES // n_partitions, LEAST_TRIED), SAMPLE),
+            codec_sample=TRIED_BYTES,
         )
         task.paths(paths)
 

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from kfmt_cli.commands.codec_trial import SAMPLE, Codec, try_codecs
+from kfmt_cli.commands.codec_trial import Codec, try_codecs
 from kfmt_cli.commands.disk_usage import show_usage
 from kfmt_cli.commands.each_partition import tell_log_start
 from kfmt_cli.commands.log_shapes import Shapes, Strips, strip_of
@@ -87,8 +87,8 @@ class Stat:
     """Show log shapes: the distribution over time and more."""
     strips: Strips | None = None
     """With plot: which logs to show as strips."""
-    codec_sample: int = SAMPLE
-    """Bytes per partition to try other codecs on."""
+    codec_sample: int | None = None
+    """Bytes to try other codecs on, over all partitions; see `try_codecs`."""
     _about_sample: str = ""
 
     def paths(self, paths: tuple[str, ...]) -> None:

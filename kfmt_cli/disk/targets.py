@@ -159,15 +159,26 @@ def targets(
 def without_doubles(found: Iterable[GivenPath]) -> Iterator[GivenPath]:
     """The same without the segments put together from tiered storage that local directories of
     their partitions also contain: a tiered one waits for those at all paths."""
-    rest, local = iter(found), dict[str, int]()
+    rest, before = iter(found), list[Folder]()
     for target in rest:
-        held = [target, *rest] if any(map(is_tiered, target.folders)) else [target]
-        for folder in chain.from_iterable(each.folders for each in held):
-            if not is_tiered(folder) and folder.logs:
-                name, base = Path(folder.path).name, folder.logs[0].base
-                local[name] = min(base, local.get(name, base))
+        if not any(map(is_tiered, target.folders)):
+            before += target.folders
+            yield target
+            continue
+        held = [target, *rest]
+        local = _begins(chain(before, *(each.folders for each in held)))
         for each in held:
             yield replace(each, folders=[_alone(folder, local) for folder in each.folders])
+
+
+def _begins(folders: Iterable[Folder]) -> dict[str, int]:
+    """The first offset in the directories that are not tiered, by name."""
+    found: dict[str, int] = {}
+    for folder in folders:
+        if not is_tiered(folder) and (logs := folder.logs):
+            name, base = Path(folder.path).name, logs[0].base
+            found[name] = min(base, found.get(name, base))
+    return found
 
 
 def _alone(folder: Folder, local: Mapping[str, int]) -> Folder:

@@ -15,6 +15,7 @@ from typing import Any
 import markupsafe
 import pytest
 
+from kfmt_cli.commands import report_data
 from tests.rows.test_contract import TYPES, fits
 from tests.support.samples import ORDERS, Row, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
@@ -107,6 +108,22 @@ def test_the_strips_cover_the_logs(tmp_path: Path) -> None:
         if strip["index_entries"]:
             entries = kfmt("dump", Path(path).with_suffix(".index"), "--json").rows
             assert strip["index_entries"] == len(entries)
+
+
+def test_codecs_are_tried_on_a_sample_of_all_partitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(40):
+        folder = tmp_path / "logs" / f"t-{number}"
+        folder.mkdir(parents=True)
+        shutil.copy(BROKER / f"orders-0/{0:020}.log", folder)
+    whole, least = 16 << 20, 64 << 10
+    tried = {}
+    for total in (whole, 4 * least):
+        monkeypatch.setattr(report_data, "TRIED_BYTES", total)
+        _, rows = made(tmp_path / "logs", "--force", at=tmp_path)
+        (tried[total],) = {row["sample_bytes"] for row in of(rows, "what_if")}
+    assert tried[whole] == 10 * tried[4 * least]  # of every tenth partition
 
 
 class Words(HTMLParser):
