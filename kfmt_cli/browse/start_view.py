@@ -4,6 +4,7 @@ do, and the effect on each directory. All of it comes from `kfmt check`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
 from kfmt_cli.broker.start.ranges import size_of_ranges
@@ -61,10 +62,11 @@ def show_start(run: Run, paths: tuple[str, ...], names: Sequence[str]) -> None:
     checked = CheckPaths(checking).look(paths)
     show(checking, checked.reports, checked.starts, checked.partitions)
     run.sink.put("".join(f"{line}\n" for line in kept.answers))
-    every: dict[str, Starts] = {}
+    ranked = sorted(checked.reports, key=lambda report: report.rank)
+    every: dict[str, Starts] = {report.shown: {} for report in ranked}  # of equal starts, in order
     for start in checked.starts:
         every.setdefault(start.file, {})[start.after] = start
-    found = sorted(every.items(), key=lambda pair: _rank(pair[1]))
+    found = sorted(filter(itemgetter(1), every.items()), key=lambda pair: _rank(pair[1]))
     table = LineTable("directory", found, (_column(CRASH), _column(CLEAN)), theme, width)
     if found:
         run.sink.put("\n" + table.heading())

@@ -87,12 +87,15 @@ _ESCAPE = re.compile(r"\x1b\[[\d;]*m")
 
 def fitted(text: str, width: int | None, hanging: int | None = None) -> str:
     """Text whose longer lines are broken between words; later parts are indented, to `hanging` if
-    given. A word that is longer, as a path may be, stays whole; so do lines of a drawing."""
+    given. A word that is longer, as a path may be, stays whole; so do lines of
+    a drawing, unless `hanging` says that they are words."""
     return "".join(_fitted(line, width, hanging) for line in text.splitlines(keepends=True))
 
 
 def _fitted(line: str, width: int | None, hanging: int | None) -> str:
-    if width is None or len(_ESCAPE.sub("", line.rstrip())) <= width or _DRAWN.search(line):
+    if width is None or len(_ESCAPE.sub("", line.rstrip())) <= width:
+        return line
+    if hanging is None and _DRAWN.search(line):
         return line
     margin = len(line) - len(line.lstrip(" ")) + GAP
     indent = " " * (margin if hanging is None else hanging)

@@ -102,7 +102,8 @@ def _heading(path: tuple[str, ...], node: Node) -> AnatomyLine:
 
 
 def _line(path: tuple[str, ...], node: Node, words: str, of: Node) -> AnatomyLine:
-    """A line for a field with bytes. of: the node that has its meaning."""
+    """A line for a field with bytes. of: the field that it belongs to, with its meaning and, if it
+    has none of its own, its fault."""
     return AnatomyLine(
         path,
         node.type,
@@ -112,7 +113,7 @@ def _line(path: tuple[str, ...], node: Node, words: str, of: Node) -> AnatomyLin
         node.value,
         words,
         of.meaning or meaning_of(of),
-        of.fault if node is of else node.fault,
+        node.fault or of.fault,
         of.is_bad or of.fault is not None or node.fault is not None,
     )
 

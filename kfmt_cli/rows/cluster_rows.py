@@ -32,7 +32,9 @@ MERGED = RowType(
         text("file", "Its directory under DST."),
         json_value("offsets", "Ranges of offsets that were written, as [first, last]."),
         json_value("from", "The part taken from each replica: broker_id, file, offsets and bytes."),
-        json_value("missing", "Ranges of offsets without an undamaged batch in any replica."),
+        json_value(
+            "missing", "Ranges of damaged offsets without an undamaged batch in any replica."
+        ),
     ),
 )
 REPLICA = RowType(

@@ -7,7 +7,9 @@ from kfmt_cli.rows.column import Column, ColumnKind, RowType, milliseconds, numb
 _TOPIC = Column("topic", ColumnKind.TEXT, "Topic; null for files in no partition directory.")
 _COUNTS = (
     number("batches", "Batches."),
-    number("records", "Records declared in batch headers; message sets of magic 0 and 1."),
+    number(
+        "records", "Records declared in batch headers; each message of magic 0 or 1 counts as one."
+    ),
     number("bytes", "Bytes of the batches."),
 )
 _TIMES = (

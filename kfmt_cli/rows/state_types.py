@@ -1,6 +1,6 @@
 """The rows of the state in an internal topic, with the names of the JSON contract.
 
-Any column may be null. key: the columns that identify a row across offsets.
+Any column may be null. n_key: how many of the first columns identify a row across offsets.
 """
 
 from __future__ import annotations

@@ -24,8 +24,9 @@ AHEAD = 3  # shares per process that are submitted before their results are need
 
 
 def worth(jobs: int, n_bytes: int) -> int:
-    """The number of processes worth starting for a number of bytes, at most `jobs`."""
-    if COPIES.are_elsewhere:  # requests are made at once, even on one core
+    """The number of processes worth starting for a number of bytes, at most `jobs`; 2 for files
+    elsewhere, which threads request at once even with one job."""
+    if COPIES.are_elsewhere:
         return max(jobs, 2)
     return jobs if n_bytes >= MANY_BYTES else 1
 

@@ -118,8 +118,8 @@ def started(
     patience: float = PATIENCE,
     java: str = FAST_START,
 ) -> Iterator[Callable[[], Spark]]:
-    """Begin to start Spark, without log output, stopped at the end; raises UsageError. A function
-    that waits for it, before which one can do something else; raises SessionError. What fails
+    """Begin to start Spark, without log output, stopped at the end; raises UsageError. Yields a
+    function that waits for it and raises SessionError; do other work before calling it. What fails
     within a moment, such as a wrong path, does not start it.
 
     master: `sc://…` is a server of Spark Connect. patience: seconds to wait for its start, and for

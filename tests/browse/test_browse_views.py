@@ -218,6 +218,14 @@ def test_the_worst_start_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert rows[-1].startswith("$ kfmt explain recovery disk/empty-2 ")
 
 
+def test_equal_starts_are_in_the_order_of_check() -> None:
+    broker = str(SAMPLES / "kafka-3.9.1-broker1")
+    every = kfmt("check", broker, "--json").of("partition")
+    intact = [row["file"] for row in every if row["file"] in (shown := view_of(broker, "7"))]
+    assert sorted(intact, key=shown.index) == intact
+    assert len(intact) > 5
+
+
 def test_a_directory_names_what_is_wrong_in_it(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "damaged_segments", tmp_path / "data")
     shutil.copytree(ORDERS.parent, tmp_path / "data/gone-0")

@@ -68,6 +68,12 @@ def test_numbers_of_a_finding_stay_whole() -> None:
         assert all(len(line) <= width for line in found)
 
 
+def test_a_drawn_character_in_a_path_does_not_stop_words_from_being_wrapped() -> None:
+    found = wrapped("the log /mnt/■disk/orders-0 ends inside a batch of 100 bytes " * 2, 60)
+    assert len(found) > 1
+    assert all(len(line) <= 60 for line in found)
+
+
 def test_a_command_stays_whole(tmp_path: Path) -> None:
     folder = tmp_path / ("a" * 60) / "orders-0"
     folder.mkdir(parents=True)

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.rows.anatomy import shown
+from kfmt_cli.core.layout.tree import tree
+from kfmt_cli.core.layout.versions import at_version
+from kfmt_cli.formats.kafka_messages import message as message_layout
+from kfmt_cli.rows.anatomy import lines_of, shown
 from kfmt_cli.rows.segment_row import names_of
 from tests.broker.test_state import built, commit, message, record
 from tests.support import rebuild
@@ -27,6 +30,13 @@ from tests.support.segments import write
 )
 def test_a_value_as_it_is_shown(value: Any, name: str, words: str) -> None:
     assert shown(value, name) == words
+
+
+def test_the_fault_of_a_null_field_is_told() -> None:
+    layout = at_version(message_layout("BeginTransactionRecord"), 0)
+    tagged = bytes([1, 0, 3, 0, 9, 9])  # one field, of three bytes, of which null takes one
+    (bad,) = [line for line in lines_of(tree(layout, tagged, 0, len(tagged))) if line.is_bad]
+    assert (bad.name, bad.shown, bad.fault) == ("name", "null", "3 bytes declared, 1 used")
 
 
 def meanings(folder: Path, offset: int) -> dict[str, Any]:
