@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -22,6 +23,8 @@ from tools.kafka import SAMPLES
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
+
+from kfmt_cli.arrow.lake import DEFAULTS, Files, lake_of
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
 KINDS = ("a flipped bit", "the largest length", "an unknown magic", "garbage put in")
@@ -365,3 +368,14 @@ def test_times_that_no_calendar_has_are_null_beside_their_number(tmp_path: Path)
         (file,) = run(tmp_path / "in", tmp_path / schema, "--schema", schema)
         times = pq.ParquetFile(file).read(["timestamp"])["timestamp"].to_pylist()
         assert [time is None for time in times] == is_null
+
+
+def test_full_files_of_a_directory_are_numbered_in_turn(tmp_path: Path) -> None:
+    lake = lake_of({**DEFAULTS, "target_file_bytes": 4}, "csv")
+    with Files(str(tmp_path), "records", lake, "some", "csv") as files:
+        for folder in ("", "", "other/", ""):
+            file = files.writer(folder, lambda out: mock.Mock(counts_bytes=True, write=out.write))
+            file.write(b"0123", [(0, 1)])
+    names = [output.name for output in files.done]
+    assert names == [f"records/{name}.csv" for name in ("some", "some-1", "other/some", "some-2")]
+    assert {path.relative_to(tmp_path) for path in tmp_path.rglob("*.csv")} == set(map(Path, names))

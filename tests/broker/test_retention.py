@@ -18,7 +18,9 @@ from kfmt_cli.broker.retention_rules import (
     rolled,
 )
 from kfmt_cli.broker.topic_settings import DAY, TopicSettings, with_properties
+from kfmt_cli.commands.retention import active_of
 from kfmt_cli.core.times import time_text
+from kfmt_cli.disk.tree import listing
 from kfmt_cli.errors import UsageError
 from tests.support.samples import kfmt
 from tools.kafka import SAMPLES
@@ -209,3 +211,9 @@ def test_times_far_ahead_are_odd_and_in_no_sum() -> None:
     assert logs["freed_odd"] == 314
     assert logs["freed_by"] is None or logs["freed_by"] < 1_800_000_000_000
     assert "after the year 9999" not in kfmt("stat", weird.parent).out
+
+
+def test_the_active_segment_ends_after_its_last_record() -> None:
+    logs = listing(str(ORDERS)).logs
+    active, end = active_of(logs[-1])
+    assert (active.last_offset, end) == (1499, 1500)

@@ -135,6 +135,7 @@ def test_payloads_are_decoded() -> None:
         async with driven(log) as browser:
             screen = await browser.press("down", "down", "down", "down", "enter", "p")
             assert '"group": "billing"' in screen
+            assert len(re.findall(r"^ +key  ", screen, re.MULTILINE)) == 1
             assert browser.command[-1] == "--json"
             shows(browser.command, '"decoded_value"')
             assert "key_length" in await browser.press("p")
