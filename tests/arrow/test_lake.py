@@ -14,6 +14,7 @@ from unittest import mock
 
 import pytest
 
+from kfmt_cli.arrow.lake import DEFAULTS, Files, lake_of
 from tests.support import in_process
 from tests.support.lake_runs import export, without_spark
 from tests.support.samples import ORDERS, TXN, environment, kfmt
@@ -23,8 +24,6 @@ from tools.kafka import SAMPLES
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
-
-from kfmt_cli.arrow.lake import DEFAULTS, Files, lake_of
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
 KINDS = ("a flipped bit", "the largest length", "an unknown magic", "garbage put in")
