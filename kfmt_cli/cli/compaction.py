@@ -52,17 +52,13 @@ from kfmt_cli.cli.selection_options import bytes_of
 @common(output_format, color, max_findings, max_decompressed)
 def compaction(
     paths: tuple[str, ...],
-    min_cleanable_ratio: float | None,
-    delete_retention_ms: int | None,
-    min_compaction_lag_ms: int | None,
-    max_compaction_lag_ms: int | None,
-    cleanup_policy: str | None,
     now: int,
     dedupe_buffer_bytes: int,
     config: Path | None,
     offsets: bool,
     key: str | None,
     common: Common,
+    **settings: object,
 ) -> None:
     """Show what a log cleaner run would keep and remove in each partition. Nothing is changed.
 
@@ -80,19 +76,14 @@ def compaction(
     from kfmt_cli.commands.compaction import Compaction
     from kfmt_cli.commands.log_settings import SettingsOf
 
-    given: dict[str, object] = {
-        "min_cleanable_ratio": min_cleanable_ratio,
-        "delete_retention_ms": delete_retention_ms,
-        "min_compaction_lag_ms": min_compaction_lag_ms,
-        "max_compaction_lag_ms": max_compaction_lag_ms,
-    }
-    changes: dict[str, object] = {k: v for k, v in given.items() if v is not None}
-    if cleanup_policy is not None:
-        changes["policy"] = frozenset(part.strip() for part in cleanup_policy.split(","))
-    run = common.run()
-    task = Compaction(run, SettingsOf(config, changes), now, offsets)
-    task.key = None if key is None else bytes_of("--key", key)
-    task.insists = min_cleanable_ratio is not None
-    task.buffer_bytes = dedupe_buffer_bytes
-    task.limit = common.limit
+    task = Compaction(
+        common.run(),
+        SettingsOf.given(config, settings),
+        now,
+        offsets,
+        key=None if key is None else bytes_of("--key", key),
+        insists=settings["min_cleanable_ratio"] is not None,
+        buffer_bytes=dedupe_buffer_bytes,
+        limit=common.limit,
+    )
     task.paths(paths)

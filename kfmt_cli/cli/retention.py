@@ -33,15 +33,10 @@ from kfmt_cli.cli.options import (
 @common(wide, output_format, color)
 def retention(
     paths: tuple[str, ...],
-    retention_ms: int | None,
-    retention_bytes: int | None,
-    segment_ms: int | None,
-    segment_bytes: int | None,
-    segment_index_bytes: int | None,
-    cleanup_policy: str | None,
     now: int,
     config: Path | None,
     common: Common,
+    **settings: object,
 ) -> None:
     """Show why each segment is still on disk, when it will be deleted, and when the active segment
     rolls.
@@ -59,14 +54,4 @@ def retention(
     from kfmt_cli.commands.log_settings import SettingsOf
     from kfmt_cli.commands.retention import Retention
 
-    given: dict[str, object] = {
-        "retention_ms": retention_ms,
-        "retention_bytes": retention_bytes,
-        "segment_ms": segment_ms,
-        "segment_bytes": segment_bytes,
-        "segment_index_bytes": segment_index_bytes,
-    }
-    changes = {name: value for name, value in given.items() if value is not None}
-    if cleanup_policy is not None:
-        changes["policy"] = frozenset(part.strip() for part in cleanup_policy.split(","))
-    Retention(common.run(), SettingsOf(config, changes), now).paths(paths)
+    Retention(common.run(), SettingsOf.given(config, settings), now).paths(paths)

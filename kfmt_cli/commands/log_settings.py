@@ -53,6 +53,16 @@ class SettingsOf:
     _directories: dict[Path, LogDirectory] = field(default_factory=dict)
     _known: dict[Path, dict[str, dict[str, str]]] = field(default_factory=dict)
 
+    @classmethod
+    def given(cls, config: Path | None, options: Mapping[str, object]) -> SettingsOf:
+        """With settings from options, named as the fields are; None for those that were not given.
+        The policy is a list of names with commas, under cleanup_policy."""
+        changes = {name: value for name, value in options.items() if value is not None}
+        if "cleanup_policy" in changes:
+            names = str(changes.pop("cleanup_policy")).split(",")
+            changes["policy"] = frozenset(map(str.strip, names))
+        return cls(config, changes)
+
     def around(
         self, partition: Partition, complain: Callable[[str], None]
     ) -> tuple[LogDirectory, tuple[str, int], TopicSettings]:
