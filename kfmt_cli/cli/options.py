@@ -61,16 +61,6 @@ class Size(_IntType):
         return int(digits) * factor
 
 
-def paths(function: F) -> F:
-    """PATH…: files, partition directories, log directories, - for standard input."""
-    return _paths("PATH...", required=True)(function)
-
-
-def optional_paths(function: F) -> F:
-    """The same, for commands that can run without them."""
-    return _paths("[PATH...]", required=False)(function)
-
-
 def _paths(metavar: str, *, required: bool) -> Callable[[F], F]:
     argument = click.argument(
         "paths", nargs=-1, required=required, metavar=metavar, type=InputPath()
@@ -122,14 +112,9 @@ def private_key(function: F) -> F:
     )(function)
 
 
-def output_format(function: F) -> F:
-    """--format and --json."""
-    return _format(FORMATS)(function)
-
-
-def report_format(function: F) -> F:
-    """The same, including formats for programs that show findings."""
-    return _format(REPORTS)(function)
+# PATH…: files, partition directories, log directories, - for standard input.
+paths = _paths("PATH...", required=True)
+optional_paths = _paths("[PATH...]", required=False)
 
 
 def _format(formats: list[OutputFormat]) -> Callable[[F], F]:
@@ -171,108 +156,92 @@ def _remember_table(context: click.Context, _: click.Parameter, name: str | None
     context.meta[TABLE] = name
 
 
-def color(function: F) -> F:
-    """--color."""
-    return click.option(
-        "--color",
-        type=click.Choice(["auto", "always", "never"]),
-        default="auto",
-        show_default=True,
-        help="Use colour; auto: only on a terminal and if NO_COLOR is not set.",
-    )(function)
+output_format = _format(FORMATS)
+report_format = _format(REPORTS)  # with those for programs that show findings
 
 
-def kafka_version(function: F) -> F:
-    """--kafka-version."""
-    return click.option(
-        "--kafka-version",
-        "kafka",
-        type=click.Choice([version.name for version in VERSIONS]),
-        callback=lambda _context, _option, name: None if name is None else by_option(name),
-        help="The broker's version, for predictions. [default: metadata.version in the metadata "
-        f"log, {OLDEST.name} without one]",
-    )(function)
+color = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Use colour; auto: only on a terminal and if NO_COLOR is not set.",
+)
 
 
-def jobs(function: F) -> F:
-    """--jobs."""
-    return click.option(
-        "--jobs",
-        type=click.IntRange(min=1),
-        default=available_cores,
-        show_default="all cores",
-        help="Number of CPU cores to use.",
-    )(function)
+kafka_version = click.option(
+    "--kafka-version",
+    "kafka",
+    type=click.Choice([version.name for version in VERSIONS]),
+    callback=lambda _context, _option, name: None if name is None else by_option(name),
+    help="The broker's version, for predictions. [default: metadata.version in the metadata "
+    f"log, {OLDEST.name} without one]",
+)
 
 
-def max_decompressed(function: F) -> F:
-    """--max-decompressed."""
-    return click.option(
-        "--max-decompressed",
-        type=Size(),
-        default=None,
-        help="Maximum decompressed size of one batch, e.g. 512M. [default: 64 MiB, or 100 times "
-        "its compressed size up to 1 GiB]",
-    )(function)
+jobs = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=available_cores,
+    show_default="all cores",
+    help="Number of CPU cores to use.",
+)
 
 
-def max_findings(function: F) -> F:
-    """--max-findings."""
-    return click.option(
-        "--max-findings",
-        "given_findings",
-        type=click.IntRange(min=1),
-        default=None,
-        show_default=f"{MOST_PLACES} in the table, {MOST_FINDINGS} per file in other formats",
-        help="Maximum findings to show per kind; the rest are counted.",
-    )(function)
+max_decompressed = click.option(
+    "--max-decompressed",
+    type=Size(),
+    default=None,
+    help="Maximum decompressed size of one batch, e.g. 512M. [default: 64 MiB, or 100 times "
+    "its compressed size up to 1 GiB]",
+)
 
 
-def all_files(function: F) -> F:
-    """--all."""
-    return click.option(
-        "--all",
-        "all_files",
-        is_flag=True,
-        help="In the table, also list empty files.",
-    )(function)
+max_findings = click.option(
+    "--max-findings",
+    "given_findings",
+    type=click.IntRange(min=1),
+    default=None,
+    show_default=f"{MOST_PLACES} in the table, {MOST_FINDINGS} per file in other formats",
+    help="Maximum findings to show per kind; the rest are counted.",
+)
 
 
-def lists_all(function: F) -> F:
-    """--all."""
-    return click.option(
-        "--all",
-        "lists_all",
-        is_flag=True,
-        help="In the table, also list healthy files and directories.",
-    )(function)
+all_files = click.option(
+    "--all",
+    "all_files",
+    is_flag=True,
+    help="In the table, also list empty files.",
+)
 
 
-def shows_notes(function: F) -> F:
-    """--notes."""
-    return click.option(
-        "--notes",
-        "shows_notes",
-        is_flag=True,
-        help="Show notes in full instead of only counting them.",
-    )(function)
+lists_all = click.option(
+    "--all",
+    "lists_all",
+    is_flag=True,
+    help="In the table, also list healthy files and directories.",
+)
 
 
-def wide(function: F) -> F:
-    """--wide."""
-    return click.option(
-        "--wide", is_flag=True, help="Show all columns, even if wider than the terminal."
-    )(function)
+shows_notes = click.option(
+    "--notes",
+    "shows_notes",
+    is_flag=True,
+    help="Show notes in full instead of only counting them.",
+)
 
 
-def layout(function: F) -> F:
-    """--layout."""
-    return click.option(
-        "--layout",
-        type=click.Choice(["notes-v0"]),
-        help="Treat files as this format, whatever their names. notes-v0 is a simplified message "
-        "layout used in articles to explain magic 0; no broker writes it.",
-    )(function)
+wide = click.option(
+    "--wide", is_flag=True, help="Show all columns, even if wider than the terminal."
+)
+
+
+layout = click.option(
+    "--layout",
+    type=click.Choice(["notes-v0"]),
+    help="Treat files as this format, whatever their names. notes-v0 is a simplified message "
+    "layout used in articles to explain magic 0; no broker writes it.",
+)
 
 
 def strict(function: F) -> F:
@@ -313,14 +282,12 @@ def now(function: F) -> F:
     )(function)
 
 
-def config(function: F) -> F:
-    """--config, a file of topic settings."""
-    return click.option(
-        "--config",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="File with broker or topic properties.",
-    )(function)
+config = click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File with broker or topic properties.",
+)
 
 
 def index_interval(help_: str) -> Callable[[F], F]:

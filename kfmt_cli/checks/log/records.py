@@ -62,7 +62,7 @@ def _check_offsets(
     block: Block, records: Records, filled: IntArray, firsts: IntArray
 ) -> Iterator[Finding]:
     offset, batches = records.rows.offset, block.batches
-    backwards = offset[1:] <= offset[:-1]
+    backwards = np.diff(offset) <= 0  # of deltas, also where an offset does not fit
     backwards[firsts[1:] - 1] = False
     if backwards.any():
         rows = np.flatnonzero(backwards)
