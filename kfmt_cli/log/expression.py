@@ -102,7 +102,7 @@ def _compiled(text: bytes, is_short: bool = False) -> Any:
     except re2.error as error:
         reason = error.args[0] if error.args else ""
         said = os.fsdecode(reason) if isinstance(reason, bytes) else str(reason)
-        words = "backreferences, lookaround and the like are not supported with repetitions"
+        words = f"backreferences, lookaround and the like are {_UNLIKE}"
         raise ValueError(f"{said}; {words}") from None
 
 
@@ -123,7 +123,7 @@ def _is_simple(text: bytes, most: int = MOST_SIMPLE) -> bool:
 def _as_re2(text: bytes) -> bytes:
     """An expression as RE2 writes it; raises ValueError for what RE2 would not find alike."""
     if _MULTILINE_GROUP.search(text):
-        raise ValueError(f"(?m:…) {_UNLIKE}: begin with (?m)")
+        raise ValueError(f"(?m:…) is {_UNLIKE}: begin with (?m)")
     is_multiline = _MULTILINE.search(text) is not None
     tokens = list(_TOKEN.finditer(text))
     return b"".join(_written(tokens, i, is_multiline) for i in range(len(tokens)))
@@ -133,7 +133,7 @@ def _written(tokens: Sequence[re.Match[bytes]], i: int, is_multiline: bool) -> b
     token, kind = tokens[i][0], tokens[i].lastgroup
     if kind == "escape":
         if token == rb"\B":
-            raise ValueError(rf"\B {_UNLIKE}")
+            raise ValueError(rf"\B is {_UNLIKE}")
         return _ESCAPES.get(token, token)
     if kind == "class":
         front = b"[^" if token.startswith(b"[^") else b"["
@@ -141,7 +141,7 @@ def _written(tokens: Sequence[re.Match[bytes]], i: int, is_multiline: bool) -> b
         return front + _IN_CLASS.sub(lambda each: _OF_CLASS.get(each[0], each[0]), inner) + b"]"
     if kind == "end" and not is_multiline:
         if not _is_last(tokens, i):
-            raise ValueError(f"text after $ {_UNLIKE}")
+            raise ValueError(f"text after $ is {_UNLIKE}")
         return rb"(?:\n?\z)"  # also before the last line feed
     if kind == "most":
         return b"{0"
@@ -164,7 +164,7 @@ def _is_last(tokens: Sequence[re.Match[bytes]], i: int) -> bool:
     return True
 
 
-_UNLIKE = "is not supported with repetitions"
+_UNLIKE = "not supported with repetitions or many alternatives"
 _ESCAPES = {
     rb"\s": b"[" + _SPACES + b"]",
     rb"\S": b"[^" + _SPACES + b"]",
