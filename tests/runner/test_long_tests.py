@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
-import os
-import subprocess
-import sys
 from itertools import groupby
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
 
-from tests.support.left_out import names
+import pytest
+
+from tests.support.left_out import keep_share, names
 from tools.kafka import ROOT
 
 
@@ -23,24 +25,24 @@ def test_they_are_in_order_and_once() -> None:
     assert names() == sorted(set(names()))
 
 
-def test_the_shares_of_a_file_are_all_its_long_tests() -> None:
-    file = "tests/interop/test_retention.py"
+def test_the_shares_of_a_file_are_all_its_long_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    every: list[Any] = [
+        SimpleNamespace(path=file, name=f"{file}{i}", get_closest_marker=(mark,).__contains__)
+        for file, n in (("a", 23), ("b", 2))
+        for i in range(n)
+        for mark in ("long" if i % 5 else "brokers" if i % 2 else "spark",)
+    ]
 
     def chosen(share: str) -> set[str]:
-        run = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-n0", "-m", ""]
-        made = subprocess.run(
-            [*run, file, "-o", "addopts="],
-            env=os.environ | {"KFMT_LONG_SHARE": share},
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return {line for line in made.stdout.splitlines() if line.startswith(file)}
+        monkeypatch.setenv("KFMT_LONG_SHARE", share)
+        config, kept = mock.Mock(), list(every)
+        keep_share(config, kept)
+        dropped = [item for call in config.hook.mock_calls for item in call.kwargs["items"]]
+        assert len(kept) + len(dropped) == len(every)
+        return {item.name for item in kept}
 
-    every = chosen("")
     shares = [chosen(f"{i}/3") for i in range(3)]
     short = set.intersection(*shares)
-    assert set.union(*shares) == every
-    assert sum(len(share - short) for share in shares) == len(every - short) > 20
-    assert short
+    assert short == {"a0", "a10", "a20", "b0"}
+    assert chosen("") == set.union(*shares) == {item.name for item in every}
+    assert [len(share - short) for share in shares] == [8, 7, 6]
