@@ -2369,7 +2369,7 @@ export interface Merge {
     bytes: number;
   }[];
   /**
-   * Ranges of offsets without an undamaged batch in any replica.
+   * Ranges of damaged offsets without an undamaged batch in any replica.
    */
   missing: [number, number][];
 }
