@@ -4,7 +4,7 @@ do, and the effect on each directory. All of it comes from `kfmt check`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
 from kfmt_cli.broker.start.ranges import size_of_ranges
@@ -62,7 +62,7 @@ def show_start(run: Run, paths: tuple[str, ...], names: Sequence[str]) -> None:
     checked = CheckPaths(checking).look(paths)
     show(checking, checked.reports, checked.starts, checked.partitions)
     run.sink.put("".join(f"{line}\n" for line in kept.answers))
-    ranked = sorted(checked.reports, key=lambda report: report.rank)
+    ranked = sorted(checked.reports, key=attrgetter("rank"))
     every: dict[str, Starts] = {report.shown: {} for report in ranked}  # of equal starts, in order
     for start in checked.starts:
         every.setdefault(start.file, {})[start.after] = start

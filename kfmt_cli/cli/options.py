@@ -92,24 +92,22 @@ class StoredPath(_TextType):
         return without_credentials(value)
 
 
-def private_key(function: F) -> F:
-    """--rsm-private-key, evaluated before paths."""
+def _keep_key(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    del ctx, param
+    from kfmt_cli.disk.local_copies import RSM_PRIVATE_KEY
 
-    def keep(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-        del ctx, param
-        from kfmt_cli.disk.local_copies import RSM_PRIVATE_KEY
+    RSM_PRIVATE_KEY.set(value)
 
-        RSM_PRIVATE_KEY.set(value)
 
-    return click.option(
-        "--rsm-private-key",
-        metavar="FILE",
-        envvar="KFMT_RSM_PRIVATE_KEY",
-        is_eager=True,
-        expose_value=False,
-        callback=keep,
-        help="Private key (PKCS #8) for segments encrypted by Aiven's tiered storage.",
-    )(function)
+private_key = click.option(
+    "--rsm-private-key",
+    metavar="FILE",
+    envvar="KFMT_RSM_PRIVATE_KEY",
+    is_eager=True,  # evaluated before paths
+    expose_value=False,
+    callback=_keep_key,
+    help="Private key (PKCS #8) for segments encrypted by Aiven's tiered storage.",
+)
 
 
 # PATH…: files, partition directories, log directories, - for standard input.
@@ -168,7 +166,6 @@ color = click.option(
     help="Use colour; auto: only on a terminal and if NO_COLOR is not set.",
 )
 
-
 kafka_version = click.option(
     "--kafka-version",
     "kafka",
@@ -178,7 +175,6 @@ kafka_version = click.option(
     f"log, {OLDEST.name} without one]",
 )
 
-
 jobs = click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -187,7 +183,6 @@ jobs = click.option(
     help="Number of CPU cores to use.",
 )
 
-
 max_decompressed = click.option(
     "--max-decompressed",
     type=Size(),
@@ -195,7 +190,6 @@ max_decompressed = click.option(
     help="Maximum decompressed size of one batch, e.g. 512M. [default: 64 MiB, or 100 times "
     "its compressed size up to 1 GiB]",
 )
-
 
 max_findings = click.option(
     "--max-findings",
@@ -206,14 +200,12 @@ max_findings = click.option(
     help="Maximum findings to show per kind; the rest are counted.",
 )
 
-
 all_files = click.option(
     "--all",
     "all_files",
     is_flag=True,
     help="In the table, also list empty files.",
 )
-
 
 lists_all = click.option(
     "--all",
@@ -222,7 +214,6 @@ lists_all = click.option(
     help="In the table, also list healthy files and directories.",
 )
 
-
 shows_notes = click.option(
     "--notes",
     "shows_notes",
@@ -230,11 +221,9 @@ shows_notes = click.option(
     help="Show notes in full instead of only counting them.",
 )
 
-
 wide = click.option(
     "--wide", is_flag=True, help="Show all columns, even if wider than the terminal."
 )
-
 
 layout = click.option(
     "--layout",
@@ -243,10 +232,7 @@ layout = click.option(
     "layout used in articles to explain magic 0; no broker writes it.",
 )
 
-
-def strict(function: F) -> F:
-    """--strict."""
-    return click.option("--strict", is_flag=True, help="Also exit with 1 on warnings.")(function)
+strict = click.option("--strict", is_flag=True, help="Also exit with 1 on warnings.")
 
 
 def topic_name(ctx: click.Context, param: click.Parameter, name: str | None) -> str | None:
@@ -260,27 +246,22 @@ def topic_name(ctx: click.Context, param: click.Parameter, name: str | None) -> 
     return name
 
 
-def force(function: F) -> F:
-    """--force."""
-    return click.option("--force", is_flag=True, help="Replace existing files in DST.")(function)
+force = click.option("--force", is_flag=True, help="Replace existing files in DST.")
 
 
-def now(function: F) -> F:
-    """--now, in milliseconds."""
+def _milliseconds(ctx: click.Context, param: click.Parameter, value: str | None) -> int:
+    del ctx, param
+    from kfmt_cli.core.times import milliseconds
 
-    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> int:
-        del ctx, param
-        from kfmt_cli.core.times import milliseconds
+    return int(time.time() * 1000) if value is None else milliseconds("--now", value)
 
-        return int(time.time() * 1000) if value is None else milliseconds("--now", value)
 
-    return click.option(
-        "--now",
-        metavar="TIME",
-        callback=read,
-        help="Use this as the current time: milliseconds, or 2026-11-20T15:24. [default: now]",
-    )(function)
-
+now = click.option(
+    "--now",
+    metavar="TIME",
+    callback=_milliseconds,
+    help="Use this as the current time: milliseconds, or 2026-11-20T15:24. [default: now]",
+)
 
 config = click.option(
     "--config",

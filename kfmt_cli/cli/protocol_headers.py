@@ -7,7 +7,7 @@ from click.core import ParameterSource
 
 from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import Common, color, common, output_format, wide
-from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.errors import UsageError
 
 
 def _if_given(ctx: click.Context, param: click.Parameter, value: bool) -> bool | None:
@@ -48,12 +48,9 @@ def request_header(
     from kfmt_cli.commands.protocol_headers import REQUEST, read_argument, requests, show
 
     run = common.run()
-    try:
+    with run.complaining():
         name, data = read_argument(source)
-    except InputError as error:
-        run.complain(str(error))
-        return
-    show(run, name, data, list(requests(data, framed)), REQUEST)
+        show(run, name, data, list(requests(data, framed)), REQUEST)
 
 
 @command(name="response-header", short_help="Decode response headers.")
@@ -88,9 +85,6 @@ def response_header(
         raise UsageError(f"{asked.name} has versions up to {asked.last}, not {api_version}")
     version = 0 if asked is None or api_version is None else asked.response_header(api_version)
     run = common.run()
-    try:
+    with run.complaining():
         name, data = read_argument(source)
-    except InputError as error:
-        run.complain(str(error))
-        return
-    show(run, name, data, list(responses(data, framed, version)), RESPONSE)
+        show(run, name, data, list(responses(data, framed, version)), RESPONSE)

@@ -92,7 +92,7 @@ def try_codecs(
     most, step = SAMPLE, 1
     if total is not None and partitions:
         most = min(max(total // len(partitions), LEAST_SAMPLE), SAMPLE)
-        step = max(len(partitions) * most // total, 1)
+        step = -(-len(partitions) * most // total)
     for partition in partitions[::step] if codecs else ():
         share = max(most // max(len(partition.logs), 1), min(most, LEAST_SHARE))
         until = trials.plain + most

@@ -30,14 +30,12 @@ _EXTRA = "pip install 'kfmt-cli[regex]'"
 _TOKEN = re.compile(
     rb"(?P<high>\\?[\x80-\xff]|\\x[89a-fA-F][0-9a-fA-F])|(?P<escape>\\.)"
     rb"|(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<end>\$)|(?P<most>\{(?=,\d*\}))"
-    rb"|(?P<flags>\(\?[a-zA-Z]+\))|(?P<open>\()|(?P<close>\))|(?P<or>\|)"
+    rb"|(?P<flags>\(\?[a-zA-Z]+\))|(?P<open>\((?:\?[a-zA-Z-]*:)?)|(?P<close>\))|(?P<or>\|)"
     rb"|(?P<repeat>[*+{]|(?<!\()\?)|(?P<plain>.)",
     re.DOTALL,
 )
 _SPACES = rb"\t\n\v\f\r "
 _BEGINNING = re.compile(rb"(?:\^|\\A)([\w /:@=,;~\"'<>%&#!-]*)(?![?*+{])")
-_MULTILINE = re.compile(rb"\(\?[a-zA-Z]*m[a-zA-Z]*\)")
-_MULTILINE_GROUP = re.compile(rb"\(\?[a-zA-Z]*-?[a-zA-Z]*m[a-zA-Z]*:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +120,11 @@ def _is_simple(text: bytes, most: int = MOST_SIMPLE) -> bool:
 
 def _as_re2(text: bytes) -> bytes:
     """An expression as RE2 writes it; raises ValueError for what RE2 would not find alike."""
-    if _MULTILINE_GROUP.search(text):
-        raise ValueError(f"(?m:…) is {_UNLIKE}: begin with (?m)")
-    is_multiline = _MULTILINE.search(text) is not None
     tokens = list(_TOKEN.finditer(text))
+    with_m = {token.lastgroup for token in tokens if b"m" in token[0]}
+    if "open" in with_m:
+        raise ValueError(f"(?m:…) is {_UNLIKE}: begin with (?m)")
+    is_multiline = "flags" in with_m
     return b"".join(_written(tokens, i, is_multiline) for i in range(len(tokens)))
 
 

@@ -87,8 +87,8 @@ _ESCAPE = re.compile(r"\x1b\[[\d;]*m")
 
 def fitted(text: str, width: int | None, hanging: int | None = None) -> str:
     """Text whose longer lines are broken between words; later parts are indented, to `hanging` if
-    given. A word that is longer, as a path may be, stays whole; so do lines of
-    a drawing, unless `hanging` says that they are words."""
+    given. A word that is longer, as a path may be, stays whole; so do lines of a drawing, unless
+    `hanging` says that they are words."""
     return "".join(_fitted(line, width, hanging) for line in text.splitlines(keepends=True))
 
 

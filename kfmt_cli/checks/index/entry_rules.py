@@ -232,35 +232,33 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
 }
 
 
-_MUST_GROW = np.less_equal
-
-
 @dataclass(frozen=True, slots=True)
 class OrderRule:
     """The order of entries."""
 
     code: Code
     """The code for an entry that does not come after the previous entry."""
-    wrong: dict[str, np.ufunc]
-    """How no entry may compare to the previous one, by column: differences could overflow."""
+    broken_by: dict[str, np.ufunc]
+    """By column, the comparison with the previous entry that no entry may meet. Not a difference,
+    which could overflow."""
 
     def is_broken(self, table: Table) -> BoolArray:
         """Which entries, from the second onward, do not come after the previous entry."""
         wrong = np.zeros(max(len(table) - 1, 0), np.bool_)
-        for name, compare in self.wrong.items():
+        for name, compare in self.broken_by.items():
             wrong |= compare(table[name][1:], table[name][:-1])
         return wrong
 
 
 ORDER = {
     OFFSET_INDEX: OrderRule(
-        codes.INDEX_NOT_INCREASING, {"offset": _MUST_GROW, "log_position": _MUST_GROW}
+        codes.INDEX_NOT_INCREASING, {"offset": np.less_equal, "log_position": np.less_equal}
     ),
     TIME_INDEX: OrderRule(
-        codes.TIME_INDEX_NOT_INCREASING, {"timestamp": _MUST_GROW, "offset": np.less}
+        codes.TIME_INDEX_NOT_INCREASING, {"timestamp": np.less_equal, "offset": np.less}
     ),
     TRANSACTION_INDEX: OrderRule(
-        codes.TRANSACTION_INDEX_NOT_INCREASING, {"last_offset": _MUST_GROW}
+        codes.TRANSACTION_INDEX_NOT_INCREASING, {"last_offset": np.less_equal}
     ),
 }
 

@@ -50,10 +50,10 @@ def padding_finding(segment: Segment, file: Input, rows: Contents) -> Finding:
 def order_findings(file: Input, table: EntryTable) -> Iterator[Finding]:
     """Findings for entries that do not come after the previous entry."""
     rule = ORDER[file.kind]
-    first = next(iter(rule.wrong))
+    first = next(iter(rule.broken_by))
     for i, end in runs_of(rule.is_broken(table)):
         before, here = (
-            ", ".join(f"{name.replace('_', ' ')} {table[name][row]}" for name in rule.wrong)
+            ", ".join(f"{name.replace('_', ' ')} {table[name][row]}" for name in rule.broken_by)
             for row in (i, i + 1)
         )
         yield Finding(

@@ -62,7 +62,8 @@ def _check_offsets(
     block: Block, records: Records, filled: IntArray, firsts: IntArray
 ) -> Iterator[Finding]:
     offset, batches = records.rows.offset, block.batches
-    backwards = np.diff(offset) <= 0  # of deltas, also where an offset does not fit
+    # Offsets that overflow wrap around; their difference is still the difference of their deltas.
+    backwards = np.diff(offset) <= 0
     backwards[firsts[1:] - 1] = False
     if backwards.any():
         rows = np.flatnonzero(backwards)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from operator import attrgetter
 from typing import Protocol
 
 from kfmt_cli.broker.start.brokers import Next
@@ -63,7 +64,7 @@ def show(
     run: Run, reports: list[CheckedDirectory], starts: list[Start], found: Outlook
 ) -> ExitCode:
     """Show all findings and predictions; returns the exit code."""
-    listed = sorted((report for report in reports if not report.is_empty), key=_rank)
+    listed = sorted((report for report in reports if not report.is_empty), key=attrgetter("rank"))
     sink = run.sink
     if sink.only_findings:
         for report in listed:
@@ -95,10 +96,6 @@ def show(
         sink.answer(line)
     sink.next_steps(steps)
     return run.end()
-
-
-def _rank(report: CheckedDirectory) -> tuple[int, ...]:
-    return report.rank
 
 
 def _show_people(
