@@ -14,6 +14,7 @@ import click
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.version import OLDEST, VERSIONS, by_option
 from kfmt_cli.core.parallel import available_cores
+from kfmt_cli.core.urls import local
 from kfmt_cli.errors import UsageError
 from kfmt_cli.findings.finding import MOST_FINDINGS, MOST_PLACES
 from kfmt_cli.render.formats import FORMATS, REPORTS, OutputFormat
@@ -69,19 +70,20 @@ def _paths(metavar: str, *, required: bool) -> Callable[[F], F]:
 
 
 class InputPath(_TextType):
-    """A path to read; archives and paths inside them are unpacked."""
+    """A path to read: once all options are known to be good, archives, URLs and paths inside
+    them are looked up, see `GroupedCommand`."""
 
     name = "path"
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        del param, ctx
+    def found(self, value: str) -> str:
+        """Where to read it; raises InputError, UsageError."""
         from kfmt_cli.disk.local_copies import made_of
 
         return made_of(value)
 
 
 class StoredPath(_TextType):
-    """A path or URL that is not unpacked, without its credentials."""
+    """A path or URL that is not unpacked, without its credentials and without file://."""
 
     name = "path"
 
@@ -89,7 +91,7 @@ class StoredPath(_TextType):
         del param, ctx
         from kfmt_cli.core.credentials import without_credentials
 
-        return without_credentials(value)
+        return local(without_credentials(value))
 
 
 def _keep_key(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
@@ -103,7 +105,6 @@ private_key = click.option(
     "--rsm-private-key",
     metavar="FILE",
     envvar="KFMT_RSM_PRIVATE_KEY",
-    is_eager=True,  # evaluated before paths
     expose_value=False,
     callback=_keep_key,
     help="Private key (PKCS #8) for segments encrypted by Aiven's tiered storage.",

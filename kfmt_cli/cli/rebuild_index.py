@@ -10,8 +10,8 @@ from kfmt_cli.broker.defaults import PRODUCER_ID_EXPIRATION_MS
 from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
-    InputPath,
     Size,
+    StoredPath,
     color,
     common,
     output_format,
@@ -22,7 +22,7 @@ from kfmt_cli.cli.options import (
 
 @command(name="rebuild-index", short_help="Rebuild indexes as broker recovery does.")
 @private_key
-@click.argument("paths", nargs=-1, required=True, metavar="LOG... DST", type=InputPath())
+@click.argument("paths", nargs=-1, required=True, metavar="LOG... DST", type=StoredPath())
 @click.option(
     "--in-place",
     is_flag=True,
@@ -82,12 +82,15 @@ def rebuild_index(
       kfmt rebuild-index sample_segments/kafka-3.9.1-broker1/txn-0 DST --index-interval-bytes 1024
     """
     from kfmt_cli.commands.rebuild import REBUILT, Rebuild
+    from kfmt_cli.disk.local_copies import made_of
     from kfmt_cli.disk.tree import as_given
     from kfmt_cli.errors import UsageError
 
     if not in_place and len(paths) < 2:
         raise UsageError("give LOG... and a DST directory, or use --in-place")
-    if in_place and any(as_given(path) != path for path in paths):
+    logs, to = (paths, None) if in_place else (paths[:-1], paths[-1])
+    logs = tuple(map(made_of, logs))
+    if in_place and any(as_given(path) != path for path in logs):
         raise UsageError("--in-place: files at a URL or in an archive cannot be changed")
     if in_place and as_started:
         raise UsageError("--as-started needs DST: with --in-place, the logs would have to change")
@@ -98,7 +101,4 @@ def rebuild_index(
     if producer_id_expiration_ms is not None:
         expired_before = int(time.time() * 1000) - producer_id_expiration_ms
     task = Rebuild(run, index_interval_bytes, force, all_files, expired_before, as_started)
-    if in_place:
-        task.rebuild(paths, None)
-    else:
-        task.rebuild(paths[:-1], paths[-1])
+    task.rebuild(logs, to)

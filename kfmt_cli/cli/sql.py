@@ -32,8 +32,8 @@ _URL = re.compile(r"[\w+.-]+://")
 class QueryOrPath(InputPath):
     """A query if it has a space and is no path; otherwise a path."""
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return value if is_query(value) else super().convert(value, param, ctx)
+    def found(self, value: str) -> str:
+        return value if is_query(value) else InputPath.found(self, value)
 
 
 def is_query(text: str) -> bool:

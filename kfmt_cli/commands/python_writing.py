@@ -17,6 +17,7 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores
 from kfmt_cli.core.source import PIPE
+from kfmt_cli.core.urls import local
 from kfmt_cli.errors import UsageError, unknown_name
 
 
@@ -48,7 +49,7 @@ def salvage(
         interval = index_interval_bytes or INDEX_INTERVAL_BYTES
         n = jobs or available_cores()
         task = Salvage(run, Limit(), n, interval, records, deleted, topic)
-        task.salvage(named, os.fsdecode(destination))
+        task.salvage(named, _place(destination))
 
     return answer_of(command, SALVAGED)
 
@@ -74,7 +75,7 @@ def rebuild_index(
 
     def command(run: Run) -> None:
         task = Rebuild(run, index_interval_bytes, force, False, expired_before, as_started)
-        task.rebuild(path_names(paths), os.fsdecode(destination))
+        task.rebuild(path_names(paths), _place(destination))
 
     return answer_of(command, REBUILT)
 
@@ -101,7 +102,7 @@ def build(
         raise UsageError("-: the Python API cannot read standard input; give a file")
     rolling = Rolling(by_file=True)
     return answer_of(
-        lambda run: Build(run, shape, rolling, topic).build(name, os.fsdecode(destination), force),
+        lambda run: Build(run, shape, rolling, topic).build(name, _place(destination), force),
         BUILT,
     )
 
@@ -151,10 +152,15 @@ def export(
         asked=Asked(),
         max_split=lake.target,
     )
-    task = Export(replace(request, parallelism=n), os.fsdecode(to), lake, n, force)
+    task = Export(replace(request, parallelism=n), _place(to), lake, n, force)
 
     def command(run: Run) -> None:
         task.tell = run.sink.note
         run.whole(task, request.paths)
 
     return answer_of(command, exported(lake.tables))
+
+
+def _place(to: Path) -> str:
+    """Where to write: a path, or the URL of a store."""
+    return local(os.fsdecode(to))
