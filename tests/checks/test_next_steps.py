@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -67,3 +68,23 @@ def test_a_missing_meta_properties_is_written_from_the_other_directory(tmp_path:
     done = kfmt("check", "one", "two", "--json", cwd=tmp_path)
     assert {row["starts"] for row in done.of("log_directory")} == {True}
     assert {start["becomes"] for start in done.of("broker_start")} == {None}
+
+
+def test_recovery_is_forced_where_the_broker_would_start(tmp_path: Path) -> None:
+    for name in ("disk", "disk-2"):
+        shutil.copytree(ORDERS, tmp_path / name / "orders-0")
+        with (tmp_path / name / "orders-0/00000000000000001440.log").open("ab") as log:
+            log.write(struct.pack(">qi", 1500, -1) + bytes(49))
+        (tmp_path / name / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":7}')
+
+    def forced() -> dict[str, str]:
+        rows = kfmt("check", "disk", "disk-2", "--json", cwd=tmp_path).of("next")
+        return {row["file"]: row["command"] for row in rows if row["command"].startswith("rm ")}
+
+    commands = {name: f"rm {name}/.kafka_cleanshutdown" for name in ("disk", "disk-2")}
+    assert forced() == commands
+    for name in ("no partition", "meta.properties"):  # no broker starts with these
+        path = tmp_path / "disk-2" / name
+        path.mkdir()
+        assert forced() == {"disk": commands["disk"]}
+        path.rmdir()
