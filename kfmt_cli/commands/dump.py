@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import chain, groupby, islice
 from pathlib import Path
 
 import numpy as np
@@ -120,16 +120,17 @@ class Dump:
         if not packs_wanted or self.most_rows is not None:
             self._each(files)
             return
-        every = list(files)
         if not self.run.sink.mixes_types and self.reading.records:
+            files = iter(every := list(files))
             decoders = {self._decoder_of(file) for file in every}
             self._no_decoder = NOTHING if len(decoders) > 1 else None
-        if len(every) == 1:
-            self._file(every[0])
+        first = list(islice(files, 2))
+        if len(first) < 2:
+            self._each(first)
             return
         from kfmt_cli.checks.log.packs import packs
 
-        units = packs(every, map(size_of, every))
+        units = packs(chain(first, files))  # the others are listed while these are read
         for unit in map_ordered(self._pack, units, self.jobs, lambda files: len(files) == 1):
             for piece in unit:
                 if isinstance(piece, Input):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,57 +20,53 @@ from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import place_of
 from kfmt_cli.disk.partitions import Partition, partitions_below
 from kfmt_cli.disk.tree import classify, printable, size_of
-from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
 
 
-def tell_log_start(run: Run, partition: Partition) -> None:
-    """Note which offsets of a partition are below its log start offset: consumers cannot read
-    them, but they stay on disk until their segment is deleted, as after DeleteRecords."""
-    if partition.logs:
-        _tell_deleted(run, partition.name, partition.folder, partition.logs[0].base)
-
-
-def _tell_deleted(run: Run, name: str, folder: Path, first: int) -> None:
-    """Note the offsets from `first` up to the log start offset of a partition's directory; complain
-    if that cannot be read. name: the partition's, for display."""
-    try:
-        words = _deleted_words(folder, first)
-    except InputError as error:
-        run.complain(str(error))
-        return
-    if words is not None:
-        run.sink.note(f"{name}: {words}\n")
-
-
-def _deleted_words(folder: Path, first: int) -> str | None:
-    """The words of that note, None if there are no such offsets; raises InputError."""
-    file = folder.parent / LOG_STARTS
-    topic, number = place_of(folder.name)
-    if topic is None or not file.is_file():
-        return None
-    with suppress(CheckpointError, NumberError):
-        start = offsets_of(classify(str(file), printable(str(file)))).get((topic, number or 0), 0)
-        if start > first:
-            words = f"consumers cannot read offsets {first}–{start - 1}"
-            return f"{words}: log start offset {start}"
-    return None
-
-
 class LogStarts:
-    """Notes unreadable offsets once per partition, for logs that come one by one."""
+    """Notes which offsets of partitions are below their log start offset, once per partition.
+
+    Consumers cannot read these, but they stay on disk until their segment is deleted, as after
+    DeleteRecords. The checkpoint of a log directory is read once for its partitions.
+    """
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._seen: set[Path] = set()
+        self._seen: set[str] = set()
+        self._file: Path | None = None
+        self._starts: dict[tuple[str, int], int] = {}
 
     def tell(self, path: str, base_offset: int | None, name: str) -> None:
-        """Note unreadable offsets if this is the first log of its partition."""
-        folder = Path(path).parent
-        if base_offset is None or folder in self._seen:
+        """Note unreadable offsets if this log is the first of its partition."""
+        folder = path.rpartition(os.sep)[0]
+        if base_offset is not None and folder not in self._seen:
+            self._seen.add(folder)
+            self._tell(name.rpartition("/")[0] or name, Path(folder).resolve(), base_offset)
+
+    def of(self, partition: Partition) -> None:
+        """Note the unreadable offsets of a partition."""
+        if partition.logs:
+            self._tell(partition.name, partition.folder, partition.logs[0].base)
+
+    def _tell(self, name: str, folder: Path, first: int) -> None:
+        """Note the offsets from `first` up to the log start offset of a partition's directory;
+        complain if that cannot be read. name: the partition's, for display."""
+        topic, number = place_of(folder.name)
+        if topic is None:
             return
-        self._seen.add(folder)
-        _tell_deleted(self._run, name.rpartition("/")[0] or name, folder.resolve(), base_offset)
+        start = self._in(folder.parent / LOG_STARTS).get((topic, number or 0), 0)
+        if start > first:
+            words = f"consumers cannot read offsets {first}–{start - 1}"
+            self._run.sink.note(f"{name}: {words}: log start offset {start}\n")
+
+    def _in(self, file: Path) -> dict[tuple[str, int], int]:
+        """The log start offsets in a checkpoint; none if it is missing or unreadable."""
+        if file != self._file:
+            self._file, self._starts = file, {}
+            if file.is_file():
+                with self._run.complaining(), suppress(CheckpointError, NumberError):
+                    self._starts = offsets_of(classify(str(file), printable(str(file))))
+        return self._starts
 
 
 def each_partition(
@@ -86,10 +83,11 @@ def each_partition(
     reads_all: the logs are read completely, so that progress can be shown.
     """
     partitions = partitions_below(paths, run.complain, run.sink.note, takes_pipe=takes_pipe)
+    starts = LogStarts(run)
     logs = [log for partition in partitions for log in partition.logs] if reads_all else []
     with reading(run, logs):
         for partition in partitions:
-            tell_log_start(run, partition)
+            starts.of(partition)
             with run.complaining():
                 take(partition)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kfmt_cli.commands.codec_trial import Codec, try_codecs
 from kfmt_cli.commands.disk_usage import show_usage
-from kfmt_cli.commands.each_partition import tell_log_start
+from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.log_shapes import Shapes, Strips, strip_of
 from kfmt_cli.commands.partition_selection import wanted_of
 from kfmt_cli.commands.run import Run
@@ -166,8 +166,9 @@ class Stat:
 
     def _logs(self, partitions: list[Partition]) -> Iterator[tuple[Partition, Input, Selection]]:
         """The logs of partitions that may contain selected records, each with its selection."""
+        starts = LogStarts(self.run)
         for partition in partitions:
-            tell_log_start(self.run, partition)
+            starts.of(partition)
             try:
                 wanted = wanted_of(self.asked, partition, self.limit)
             except InputError as error:

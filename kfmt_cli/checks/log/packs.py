@@ -29,6 +29,7 @@ from kfmt_cli.core.source import open_source
 from kfmt_cli.core.throttle import PACE
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.tree import size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS
@@ -45,11 +46,9 @@ _IN_BULK = (Checksums, Headers)  # `_is_odd` applies their rules
 _END = scan.WALKS["END"]
 
 
-def packs(files: Iterable[Input], sizes: Iterable[int]) -> Iterator[list[Input]]:
+def packs(files: Iterable[Input]) -> Iterator[list[Input]]:
     """The files in order, small ones together, others alone."""
-    pairs = zip(files, sizes, strict=True)
-    for unit in together(pairs, lambda pair: pair[1] if pair[0].kind is LOG else None):
-        yield [file for file, _ in unit]
+    return together(files, lambda file: size_of(file) if file.kind is LOG else None)
 
 
 @dataclass(slots=True)

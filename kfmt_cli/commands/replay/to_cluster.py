@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kfmt_cli.commands.each_partition import reading, tell_log_start
+from kfmt_cli.commands.each_partition import LogStarts, reading
 from kfmt_cli.commands.replay.groups import CommittedOffset, committed_offsets
 from kfmt_cli.commands.replay.sources import Chunk, ReplaySource, SourceReader, sources_of
 from kfmt_cli.commands.replay.state_file import ReplayState, SourceState, state_at
@@ -94,10 +94,12 @@ class ReplayToCluster:
     limit: Limit
     _n_records: int = 0
     _complete: set[str] = field(default_factory=set)
+    _starts: LogStarts = field(init=False)
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Replay the partitions under some paths; raises UsageError, NotFoundError, OutputError."""
         run = self.run
+        self._starts = LogStarts(run)
         partitions = partitions_below(paths, run.complain, run.sink.note)
         if not partitions:
             return
@@ -218,7 +220,7 @@ class ReplayToCluster:
         the partitions end that an earlier run has sent to."""
         self._find_arrived(sender, state, sources, ends)
         for source in sources:
-            tell_log_start(self.run, source.partition)
+            self._starts.of(source.partition)
             wanted = sorted({each.offset for each in offsets if each.place == source.name})
             with self.run.complaining():
                 self._source(source, sender, state, wanted)
