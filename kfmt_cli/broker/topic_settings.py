@@ -134,10 +134,15 @@ def fields_in(given: Mapping[str, str]) -> set[str]:
     return {field for name, field in named.items() if name in given}
 
 
+def policies_in(text: str) -> frozenset[str]:
+    """The policies in a value of cleanup.policy."""
+    return frozenset(part.strip() for part in text.split(",") if part.strip())
+
+
 def _value(name: str, field: str, text: str, factor: int) -> object:
     try:
         if field == "policy":
-            return frozenset(part.strip() for part in text.split(",") if part.strip())
+            return policies_in(text)
         if field == "remote":
             return text.strip().lower() == "true"
         if field == "min_cleanable_ratio":

@@ -14,7 +14,7 @@ from kfmt_cli.checks.log.verifier import Verified, Verifier
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.tree import is_segment
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings.finding import Finding
+from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.block import Block
 
 
@@ -25,8 +25,8 @@ class CheckedSegment:
     verified: Verified
     log_findings: list[Finding] = field(default_factory=list)
     """Findings about the log that were not yielded while it was read."""
-    index_findings: list[Finding] = field(default_factory=list)
-    """Findings about its indexes."""
+    index_findings: list[Findings] = field(default_factory=list)
+    """Findings about each of its indexes."""
     unread: InputError | None = None
     """Why an index could not be read."""
     history: History | None = None
@@ -101,6 +101,5 @@ class SegmentChecker:
         except InputError as error:
             return None, error
 
-    def _of_indexes(self, index: IndexReading, size: int) -> Iterator[Finding]:
-        for result in self.indexes.results(index, size):
-            yield from result.findings
+    def _of_indexes(self, index: IndexReading, size: int) -> Iterator[Findings]:
+        return (result.findings for result in self.indexes.results(index, size))

@@ -105,6 +105,8 @@ def dump(
     from kfmt_cli.log.reading import RowsReading
     from kfmt_cli.render.formats import sink_named
     from kfmt_cli.render.sinks.sink import Look
+    from kfmt_cli.rows.batch import BATCH
+    from kfmt_cli.rows.record import DECODED_RECORD, RECORD
 
     sink = sink_named(common.format_)
     records = records or asked.wanted.match.of_records
@@ -114,7 +116,10 @@ def dump(
     look = Look(mode, common.wide, names, bits)
     run = common.run(look=look)
     reading = RowsReading(records, asked.wanted, common.limit)
-    only_logs = records or bits or names or asked or not sink.mixes_types
+    of_logs = run.sink.look.table in ("", BATCH.name, RECORD.name, DECODED_RECORD.name)
+    only_logs = records or bits or names or asked or not (sink.mixes_types or not of_logs)
+    if only_logs and not of_logs:
+        raise UsageError(f"--table {run.sink.look.table}: only logs are read with these options")
     every = all_files or not sink.for_people
     kinds = LOGS if only_logs else None
     task = Dump(run, reading, limit, common.jobs, every, topic, kinds, _kind_of(layout))

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     type=click.Choice(["parquet", "json", "csv"]),
     default="parquet",
     show_default=True,
-    help="File format; json and csv match the output of dump.",
+    help="File format; json and csv match the output of dump, with absolute paths.",
 )
 @click.option(
     "--report",

@@ -84,12 +84,11 @@ def _session(common: Common, paths: tuple[str, ...]) -> SqlSession:
     """The session; complains about paths where there is nothing, raises InputError for no other."""
     from kfmt_cli.commands.read import there
     from kfmt_cli.commands.sql import SqlSession
-    from kfmt_cli.core.source import PIPE
     from kfmt_cli.disk.local_copies import RSM_PRIVATE_KEY, listed_form
+    from kfmt_cli.disk.targets import refuse_pipe
     from kfmt_cli.disk.tiered_keys import key_bytes
 
-    if PIPE in paths:
-        raise UsageError("-: this command cannot read standard input")
+    refuse_pipe(*paths)
     run, found = common.run(), []
     for path in paths:
         with run.complaining():

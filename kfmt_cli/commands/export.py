@@ -24,10 +24,10 @@ from kfmt_cli.commands.partition_selection import wanted_of
 from kfmt_cli.commands.run import Event, Unread
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.placeholders import COPIES
-from kfmt_cli.core.source import PIPE
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.disk.targets import refuse_pipe
 from kfmt_cli.disk.tree import as_given
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.damage import FILE_UNREADABLE, UNREAD
@@ -70,8 +70,7 @@ class Export:
 
     def plan(self, paths: tuple[str, ...]) -> Iterator[Event]:
         """Find the files; raises InputError, or UsageError if the destination is not empty."""
-        if PIPE in paths:
-            raise UsageError("-: this command cannot read standard input")
+        refuse_pipe(*paths)
         self._given = paths
         if not self.dry_run:
             self._prepare()

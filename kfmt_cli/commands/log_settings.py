@@ -15,6 +15,7 @@ from kfmt_cli.broker.topic_settings import (
     TOPIC_FIELDS,
     TopicSettings,
     fields_in,
+    policies_in,
     with_properties,
 )
 from kfmt_cli.core.layout.fields import Fields
@@ -22,7 +23,7 @@ from kfmt_cli.disk.kinds.properties import java_properties, java_text
 from kfmt_cli.disk.names import place_of
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import listing
-from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.errors import InputError, UsageError, unknown_name
 from kfmt_cli.rows.state_types import CONFIG
 from kfmt_cli.topics import CLUSTER_METADATA
 
@@ -56,11 +57,12 @@ class SettingsOf:
     @classmethod
     def given(cls, config: Path | None, options: Mapping[str, object]) -> SettingsOf:
         """With settings from options, named as the fields are; None for those that were not given.
-        The policy is a list of names with commas, under cleanup_policy."""
+        The policy is a list of names with commas, under cleanup_policy. Raises UsageError."""
         changes = {name: value for name, value in options.items() if value is not None}
         if "cleanup_policy" in changes:
-            names = str(changes.pop("cleanup_policy")).split(",")
-            changes["policy"] = frozenset(map(str.strip, names))
+            changes["policy"] = policies = policies_in(str(changes.pop("cleanup_policy")))
+            for name in sorted(policies - {"compact", "delete"}):
+                raise unknown_name("cleanup policy", name, ("compact", "delete"))
         return cls(config, changes)
 
     def around(

@@ -167,11 +167,11 @@ def _settings(settings: dict[str, object]) -> SettingsOf:
     from kfmt_cli.broker.topic_settings import TopicSettings
     from kfmt_cli.commands.log_settings import SettingsOf
 
-    known = TopicSettings.__dataclass_fields__
+    known = {*TopicSettings.__dataclass_fields__, "cleanup_policy"} - {"policy"}
     for name in settings:
         if name not in known:
-            raise unknown_name("setting", name, known)
-    return SettingsOf(None, settings)
+            raise unknown_name("setting", name, sorted(known))
+    return SettingsOf.given(None, settings)
 
 
 def _time(now: int | None) -> int:

@@ -19,11 +19,10 @@ from kfmt_cli.checks.log.verifier import Verifier, open_checked
 from kfmt_cli.commands.run import Unread
 from kfmt_cli.commands.verify import Verify
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.credentials import without_credentials
 from kfmt_cli.core.parallel import available_cores, map_ordered
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.kinds.logs import LOGS
+from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.local_copies import made_of
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.partition_path import with_place
@@ -34,6 +33,8 @@ from kfmt_cli.findings.finding import Finding, in_order
 from kfmt_cli.log.decompress import is_heavy
 from kfmt_cli.log.reading import RowsPart, RowsReading
 from kfmt_cli.log.select import Selection
+from kfmt_cli.rows.batch import BATCH
+from kfmt_cli.rows.record import DECODED_RECORD, RECORD
 from kfmt_cli.rows.section import Object, Rows, Section, columns_of, objects
 from kfmt_cli.rows.table_types import BATCHES, RECORDS, chosen
 from kfmt_cli.topics import decoder_for
@@ -140,7 +141,13 @@ class LogRows:
         return reader.__arrow_c_stream__(requested_schema)
 
     def columns(self) -> Iterator[Columns]:
-        """NumPy columns by name, masked for missing values."""
+        """NumPy columns by name, masked for missing values; raises UsageError for a column that
+        only Arrow has."""
+        types = (RECORD, DECODED_RECORD) if self._reading.records else (BATCH,)
+        known = {leaf.name: None for type_ in types for leaf in type_.leaves}
+        for name in self._columns:
+            if name not in known:
+                raise unknown_name("NumPy column", name, known)
         for _, rows in self._rows():
             yield columns_of(_counted(rows), self._columns)
 
@@ -157,13 +164,18 @@ class LogRows:
                 yield {**members, **row}
 
     def _rows(self) -> Iterator[tuple[Input, Rows]]:
+        """The rows of each log; raises InputError if none of them could be read."""
         self.findings.clear()
         self.unread.clear()
+        n_read = 0
         for file in _logs(self._paths, self.unread):
             try:
                 yield from ((file, rows) for rows in self._rows_of(file))
+                n_read += 1
             except InputError as error:
                 self.unread.append(str(error))
+        if self.unread and not n_read:
+            raise InputError(self.unread[0])
 
     def _rows_of(self, file: Input) -> Iterator[Rows]:
         topic = self._topic or topic_of(file)
@@ -191,11 +203,12 @@ def _counted(rows: Rows) -> Section:
 
 
 def _logs(paths: tuple[str, ...], unread: list[str]) -> Iterator[Input]:
-    """The distinct logs under some paths; raises InputError for an unusable path."""
+    """The distinct logs under some paths, of directories those with records of their own, not
+    KRaft snapshots; raises InputError for an unusable path."""
     seen: set[str] = set()
     for target in without_doubles(map(_target, paths)):
         unread += target.unlisted
-        yield from distinct(target.inputs(LOGS), seen)
+        yield from distinct(target.inputs(frozenset({LOG})), seen)
 
 
 def _target(path: str) -> GivenPath:
@@ -338,7 +351,7 @@ class FileRows:
     kind: str
     """The name of its kind, as in JSON."""
     findings: list[Finding]
-    """Its findings."""
+    """Its findings; of a log, those of the batches read so far."""
     _sections: Callable[[], Iterable[Section]]
 
     def objects(self) -> Iterator[Object]:
@@ -360,8 +373,9 @@ class FileRows:
 
 
 def read_file(path: Path) -> FileRows:
-    """Read a file of any kind that kfmt knows; a log as batches. Raises InputError."""
-    name = there(without_credentials(os.fsdecode(path)))
+    """Read a file of any kind that kfmt knows; a log as batches, whose findings come as they are
+    read. Raises InputError."""
+    (name,) = path_names(path)
     file = classify(name, name)
     if file.kind.read is not None:
         contents = file.contents()

@@ -13,7 +13,7 @@ from kfmt_cli.disk.kinds.kind import SWAP, Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import offset_of_name
 from kfmt_cli.disk.targets import targets
-from kfmt_cli.disk.tree import listing, size_of
+from kfmt_cli.disk.tree import listing, printable, size_of
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import has_errors
 from kfmt_cli.render.style import safe
@@ -52,7 +52,7 @@ class Rebuild:
 
     def rebuild(self, paths: tuple[str, ...], to: str | None) -> None:
         """Rebuild under the directory `to`; next to the logs if None."""
-        partitions = list(self._partitions(paths))
+        partitions = list(self._partitions(paths, to))
         logs = [log for _, group in partitions for log in group]
         self.run.sink.results(REBUILT)
         total = sum(map(size_of, logs))
@@ -81,8 +81,11 @@ class Rebuild:
         self.all_files |= (is_any := any(path in folders for path in below))
         return is_any
 
-    def _partitions(self, paths: tuple[str, ...]) -> Iterator[tuple[str, list[Input]]]:
-        """The folder under DST of each partition, and its logs."""
+    def _partitions(
+        self, paths: tuple[str, ...], to: str | None
+    ) -> Iterator[tuple[str, list[Input]]]:
+        """The folder under DST of each partition, and its logs; raises UsageError if two have the
+        same one."""
         found: dict[tuple[str, str], list[Input]] = {}
         given = list(targets(paths, self.run.complain))
         n_folders = sum(target.file is None for target in given)
@@ -99,7 +102,11 @@ class Rebuild:
                             below = str(Path(Path(target.path).name) / below)
                     key = str(Path(log.path).parent), below
                     found.setdefault(key, []).append(log)
-        for (_, below), logs in found.items():
+        taken: dict[str, str] = {}
+        for (folder, below), logs in found.items():
+            if taken.setdefault(below, folder) != folder and to is not None:
+                words = f"is written to {below}, and so is {printable(taken[below])}"
+                raise UsageError(f"{printable(folder)}: {words}; rebuild them one by one")
             yield below, sorted(logs, key=lambda log: log.base)
 
     def _rebuilt(self, logs: list[Input], progress: Progress) -> Iterator[Rebuilt]:

@@ -38,8 +38,8 @@ from kfmt_cli.disk.kinds.logs import DELETED_LOG, KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.names import mark_of, place_of
 from kfmt_cli.disk.targets import target_of
 from kfmt_cli.disk.tree import Folder, classify, is_segment, listing, printable, size_of
-from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.findings.finding import has_errors
+from kfmt_cli.errors import ExitCode, InputError, UsageError
+from kfmt_cli.findings.finding import Finding, Findings, is_error
 from kfmt_cli.render.style import count, grouped, range_words, safe
 from kfmt_cli.rows.documents import HOLE, MISSING_OFFSETS, REARRANGED
 from kfmt_cli.rows.result import Result, ResultType
@@ -204,25 +204,33 @@ class Salvage:
     def _carry(self, staging: Staging, file: Input, name: str) -> None:
         """Copy a file if it is undamaged; complains if it cannot be read."""
         with self.run.complaining():
-            if self._is_damaged(file):
-                self.run.sink.note(f"not copied: {safe(file.name)}: damaged\n")
-            else:
+            is_damaged, findings = self._examined(file)
+            if not is_damaged:
                 carry(staging, file, name)
+                return
+            self.run.sink.note(f"not copied: {safe(file.name)}: damaged\n")
+            found = Findings(self.run.most_findings)
+            for finding in findings:
+                self.run.tell(finding, found)
+            self.run.left_out(file.name, found)
+            self.run.summary.damaged += 1
+            self.run.summary.totals.errors += max(1, sum(map(is_error, findings)))
+            self.run.host.reached(ExitCode.FINDINGS)
 
-    def _is_damaged(self, file: Input) -> bool:
-        """Whether a file has errors, or a broker does not start with it."""
+    def _examined(self, file: Input) -> tuple[bool, list[Finding]]:
+        """Whether a file has errors, or a broker does not start with it; its findings."""
+        if file.kind.read is not None:
+            findings = list(file.contents().findings)
+        else:
+            findings = list(Verifier(True, self.limit, 0).findings(file))
         try:
             if file.path.endswith(LEADER_EPOCHS):
                 epochs_of(file)
             elif file.path.endswith(LOG_STARTS):
                 offsets_of(file)
         except (CheckpointError, NumberError):
-            return True
-        if file.kind.read is not None:
-            findings = file.contents().findings
-        else:
-            findings = list(Verifier(True, self.limit, 0).findings(file))
-        return has_errors(findings)
+            return True, findings
+        return any(map(is_error, findings)), findings
 
     def _partition(
         self, staging: Staging, partition: SalvagedPartition, progress: Progress
@@ -320,7 +328,8 @@ class Salvage:
             scanned.append(one)
             results.append(result)
         made = rearranged(scanned)
-        last = max((log.base for log in partition.logs), default=0)
+        named = (log.base for log in partition.logs if extents[log.path] in (None, UNREAD))
+        last = max(named, default=0)
         written, aside = write_arranged(staging, str(partition.below), scanned, made, last)
         for name in aside:
             self._index(staging, classify(str(staging.folder / name), name), PurePath(name).parent)

@@ -113,14 +113,20 @@ class GivenPath:
         return segment
 
 
+def refuse_pipe(*paths: str) -> None:
+    """Raise UsageError if standard input is among the paths."""
+    if PIPE in paths:
+        raise UsageError("-: this command cannot read standard input")
+
+
 def target_of(path: str, *, takes_pipe: bool = False) -> GivenPath:
     """The files at a path.
 
     takes_pipe: - is standard input. Raises InputError if the path does not exist or is Redpanda's,
     UsageError for - if the command cannot read it.
     """
-    if path == PIPE and not takes_pipe:
-        raise UsageError("-: this command cannot read standard input")
+    if not takes_pipe:
+        refuse_pipe(path)
     if path and is_folder(path):
         unlisted = COPIES.troubles(path)
         folders = walk(path, unlisted.append)
@@ -151,8 +157,8 @@ def targets(
     complain: receives errors about missing paths, Redpanda's data and directories that cannot be
     listed.
     """
-    if PIPE in paths and not takes_pipe:
-        target_of(PIPE)
+    if not takes_pipe:
+        refuse_pipe(*paths)
     yield from without_doubles(_listed(paths, complain, takes_pipe=takes_pipe))
 
 

@@ -79,9 +79,14 @@ class Finding:
         return self.words if self.batch is None else f"batch {self.batch}{self.words}"
 
 
+def is_error(finding: Finding) -> bool:
+    """Whether a finding is of severity error."""
+    return finding.code.severity is Severity.ERROR
+
+
 def has_errors(findings: Iterable[Finding]) -> bool:
     """Whether any finding is of severity error."""
-    return any(finding.code.severity is Severity.ERROR for finding in findings)
+    return any(map(is_error, findings))
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
@@ -99,9 +104,13 @@ class Tally:
     def count(self, findings: Iterable[Finding]) -> None:
         """Add findings to the counts."""
         for finding in findings:
-            self.errors += finding.code.severity is Severity.ERROR
-            self.warnings += finding.code.severity is Severity.WARNING
-            self.notes += finding.code.severity is Severity.NOTE
+            self.count_more(finding.code, 1)
+
+    def count_more(self, code: Code, number: int) -> None:
+        """Add a number of findings of a kind to the counts."""
+        self.errors += number * (code.severity is Severity.ERROR)
+        self.warnings += number * (code.severity is Severity.WARNING)
+        self.notes += number * (code.severity is Severity.NOTE)
 
 
 @dataclass(slots=True)
@@ -128,6 +137,11 @@ class Findings:
     def take(self, findings: Iterable[Finding]) -> None:
         """Keep the findings to show, and count all."""
         self.held += filter(self.admits, findings)
+
+    def leave_out(self, code: Code, number: int) -> None:
+        """Count findings of a kind that has findings here, without keeping them."""
+        self._seen[code.name] += number
+        self._codes[code.name] = code
 
     def left_out(self) -> Iterator[tuple[Code, int]]:
         """The kinds with more findings than `most`, each with the number that were not kept."""

@@ -260,5 +260,6 @@ def columns_of(section: Section, wanted: Collection[str] = ()) -> dict[str, np.n
         if leaf.kind is not ColumnKind.NUMBER:
             values = np.empty(len(section), object)
             _put(values, section, ~missing, leaf, "bytes")
+            missing |= np.fromiter((value is None for value in values), np.bool_, len(values))
         found[leaf.name] = np.ma.masked_array(values, missing) if missing.any() else values
     return found

@@ -21,6 +21,7 @@ from kfmt_cli.core.layout.wire import Buffer
 from kfmt_cli.core.source import file_at
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.targets import refuse_pipe
 from kfmt_cli.disk.tree import as_given, printable
 from kfmt_cli.errors import InputError, OutputError, UsageError
 from kfmt_cli.writing.unfinished import claim_file, claim_folder, take_away
@@ -307,7 +308,9 @@ def need_room(destination: str, n_bytes: int) -> None:
 
 
 def need_new(source: str, destination: str) -> None:
-    """Raise InputError if SRC is missing, UsageError if DST exists or is inside SRC."""
+    """Raise InputError if SRC is missing, UsageError if it is standard input, or if DST exists or
+    is inside SRC."""
+    refuse_pipe(source)
     need_local(destination)
     if not Path(source).exists():
         raise InputError(f"{printable(source)}: No such file or directory")

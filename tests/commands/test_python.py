@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tarfile
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import kfmt_cli
@@ -150,3 +152,42 @@ def test_columns_are_those_that_were_asked_for() -> None:
     rows = kfmt_cli.read_records(ORDERS, columns=["offset", "timestamp"])
     for columns in rows.columns():
         assert list(columns) == ["offset", "timestamp"]
+
+
+def test_columns_that_only_arrow_has_are_refused_for_numpy() -> None:
+    rows = kfmt_cli.read_records(ORDERS, columns=["offset", "file"])
+    with pytest.raises(UsageError, match="no NumPy column named 'file'"):
+        next(rows.columns())
+
+
+def test_null_keys_are_masked_in_numpy() -> None:
+    keys = [row["key"] for row in kfmt_cli.read_records(ORDERS).objects()]
+    columns = kfmt_cli.read_records(ORDERS, columns=["key"]).columns()
+    masks = [bool(masked) for part in columns for masked in np.ma.getmaskarray(part["key"])]
+    assert masks == [key is None for key in keys]
+    assert any(masks)
+
+
+def test_a_directory_has_the_records_of_its_logs() -> None:
+    metadata = BROKER / "__cluster_metadata-0"
+    files = {row["file"] for row in kfmt_cli.read_batches(metadata).objects()}
+    assert files == set(map(str, metadata.glob("*.log")))
+    (snapshot, *_) = metadata.glob("*.checkpoint")
+    assert {row["file"] for row in kfmt_cli.read_batches(snapshot).objects()} == {str(snapshot)}
+
+
+def test_logs_of_which_none_can_be_read_raise(tmp_path: Path) -> None:
+    (tmp_path / f"{0:020}.log").symlink_to(tmp_path / "nowhere")
+    rows = kfmt_cli.read_records(tmp_path)
+    with pytest.raises(InputError, match="No such file"):
+        list(rows.objects())
+    shutil.copy(ORDERS, tmp_path / f"{240:020}.log")
+    assert len(list(rows.objects())) == 240
+    assert len(rows.unread) == 1
+
+
+def test_a_file_in_an_archive_is_read(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        archive.add(ORDERS, "orders-0/" + ORDERS.name)
+    found = kfmt_cli.read_file(tmp_path / "a.tar/orders-0" / ORDERS.name)
+    assert len(list(found.objects())) == 12

@@ -93,6 +93,12 @@ def renamed(files: Files) -> Files:
     return {**rest, name(719): files[name(720)]}
 
 
+def far(files: Files) -> Files:
+    """A last log with a name that its batches do not have."""
+    rest = {file: data for file, data in files.items() if file != name(1440)}
+    return {**rest, name(9999999999): files[name(1440)]}
+
+
 def emptied(files: Files) -> Files:
     """An empty last segment, below offsets that a log before it has."""
     return {**files, name(1200): files[name(1200)] + files[name(1440)], name(1440): b""}
@@ -100,7 +106,7 @@ def emptied(files: Files) -> Files:
 
 @pytest.mark.parametrize(
     "change",
-    [moved, exchanged, joined, swapped, short, renamed, emptied],
+    [moved, exchanged, joined, swapped, short, renamed, far, emptied],
     ids=lambda item: item.__name__,
 )
 def test_every_batch_finds_its_place(change: Callable[[Files], Files], tmp_path: Path) -> None:
@@ -108,6 +114,8 @@ def test_every_batch_finds_its_place(change: Callable[[Files], Files], tmp_path:
     assert batches_of(main) == every_batch()
     assert not aside
     assert not done.of("missing")
+    start = kfmt("check", tmp_path / "out", "--json").of("broker_start")[0]
+    assert start["log_end_offset"] == 1500
 
 
 def test_of_two_batches_that_contradict_each_other_one_is_set_aside(tmp_path: Path) -> None:

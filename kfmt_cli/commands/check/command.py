@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -75,7 +76,7 @@ class CheckPaths:
     _places: set[str] = field(default_factory=set)
     _given: set[str] = field(default_factory=set)
     # Reported after the findings about logs.
-    _of_indexes: list[Finding] = field(default_factory=list)
+    _of_indexes: list[Findings] = field(default_factory=list)
     _of_histories: list[Finding] = field(default_factory=list)
 
     def paths(self, paths: tuple[str, ...]) -> ExitCode:
@@ -112,7 +113,9 @@ class CheckPaths:
             checked = outcomes(work, segments, jobs, progress.advance)
             for group in groups:
                 self._group(group, checked, partitions, progress.advance)
-        self._findings(self._of_indexes)
+        for of_index in self._of_indexes:
+            self._findings(of_index)
+            self._left_out(of_index)
         for folder in folders:
             self._other_files(folder.input(name) for name in folder.readable)
         files = (target.file for target in found if target.file is not None)
@@ -137,7 +140,7 @@ class CheckPaths:
             for folder in target.folders:
                 by_path.setdefault(str(Path(folder.path).resolve()), folder)
         for folder in by_path.values():
-            self._reports[folder.name] = CheckedDirectory(folder.name, folder.path, folder)
+            self._report(folder.name, folder.path, folder)
             self._places.add(str(Path(folder.path)))
         return list(by_path.values())
 
@@ -174,9 +177,8 @@ class CheckPaths:
         for group in groups:
             group.segments = list(_distinct(group.segments, known))
         # The log of an index that was given is not checked.
-        self._of_indexes += (
-            finding for segment in _distinct(given, known) for finding in self._alone(segment)
-        )
+        for segment in _distinct(given, known):
+            self._of_indexes += self._alone(segment)
         return groups
 
     def _segment_of(self, target: GivenPath, file: Input) -> Segment | None:
@@ -217,8 +219,7 @@ class CheckPaths:
                         self._of_histories += check.take(done.history)
         if group.folder is None:
             return
-        shown = Findings(self.most_findings)
-        self._findings(filter(shown.admits, checks.finish(group.folder, self._given)))
+        self._findings(checks.finish(group.folder, self._given))
         for check in histories or ():
             self._of_histories += check.finish()
 
@@ -230,7 +231,6 @@ class CheckPaths:
         advance: Callable[[int], None],
     ) -> CheckedSegment | None:
         """Report on one segment; None if its log could not be read."""
-        shown = Findings(self.most_findings)
         done = None
         if isinstance(outcome, CheckedSegment):
             done = outcome
@@ -238,7 +238,7 @@ class CheckPaths:
             self._sizes[log.name] = size_of(log)
             found = Returning(self._checker.check(segment, advance))
             try:
-                self._findings(filter(shown.admits, found))
+                self._findings(found)
                 done = found.value
             except InputError as error:
                 outcome = error
@@ -248,7 +248,7 @@ class CheckPaths:
             self._try_indexes(segment)
             return None
         self._verified(log, done.verified)
-        self._findings(filter(shown.admits, done.log_findings))
+        self._findings(done.log_findings)
         self._of_indexes += done.index_findings
         if done.unread is not None:
             self._unread(done.unread)
@@ -261,18 +261,21 @@ class CheckPaths:
         except InputError as error:
             self._unread(error)
 
-    def _alone(self, segment: Segment) -> list[Finding]:
+    def _alone(self, segment: Segment) -> list[Findings]:
         """Findings about indexes whose log is missing or not checked."""
         try:
             results = self._checker.indexes.check(segment, lambda _: None)
-            return [finding for result in results for finding in result.findings]
+            return [result.findings for result in results]
         except InputError as error:
             self._unread(error)
             return []
 
-    def _report(self, name: str, path: str) -> CheckedDirectory:
+    def _report(self, name: str, path: str, folder: Folder | None = None) -> CheckedDirectory:
         """The report on a directory, created if missing."""
-        return self._reports.setdefault(name, CheckedDirectory(name, path, None))
+        if name not in self._reports:
+            found = Findings(self.most_findings)
+            self._reports[name] = CheckedDirectory(name, path, folder, findings=found)
+        return self._reports[name]
 
     def _report_of(self, file: str) -> CheckedDirectory:
         """The report that a file belongs to."""
@@ -290,15 +293,26 @@ class CheckPaths:
         self.run.complain(str(error))
 
     def _findings(self, found: Iterable[Finding]) -> None:
+        """Report findings; of each file and kind, what is predicted looks at the first ones."""
+        looked_at: defaultdict[str, Findings] = defaultdict(Findings)
         for finding in found:
-            self._finding(finding)
+            self._finding(finding, looked_at[finding.file].admits(finding))
 
-    def _finding(self, finding: Finding) -> None:
+    def _left_out(self, findings: Findings) -> None:
+        """Count the findings about an index that were not kept."""
+        for code, number in findings.left_out():
+            if self.takes(code.name):
+                report = self._report_of(findings.held[0].file)
+                report.count_more(code, number)
+                report.findings.leave_out(code, number)
+
+    def _finding(self, finding: Finding, is_looked_at: bool = True) -> None:
         report = self._report_of(finding.file)
         if finding.code in _UNFINISHED and self._grew(report, finding.file):
             words = "the file was being written to; its end was not checked"
             finding = Finding(finding.file, FILE_GREW, finding.position, words)
-        report.all.append(finding)
+        if is_looked_at:
+            report.all.append(finding)
         if self.takes(finding.code.name):
             report.count([finding])
             report.findings.take([finding])

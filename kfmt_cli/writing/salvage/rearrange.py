@@ -78,7 +78,7 @@ def write_arranged(
     staging: Staging, below: str, scanned: Sequence[Scanned], made: Rearranged, last: int
 ) -> tuple[list[str], list[str]]:
     """Write the segments and the batches set aside; returns the names of both. last: the base
-    offset of the last log given."""
+    offset of the last log of which nothing was placed."""
     written, aside = [], []
     end = -1
     for base, parts in made.arranged.segments:

@@ -1,0 +1,72 @@
+"""However few findings are shown, all are counted."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+
+from tests.support.broken_partitions import ORDERS
+from tests.support.samples import Done, kfmt
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """A partition whose 75 batches all fail their checksum, and with an index of bad entries."""
+    folder = tmp_path / "orders-0"
+    shutil.copytree(ORDERS, folder)
+    for log in folder.glob("*.log"):
+        data = bytearray(log.read_bytes())
+        at = 0
+        while at < len(data):
+            data[at + 70] ^= 1
+            at += 12 + struct.unpack_from(">i", data, at + 8)[0]
+        log.write_bytes(bytes(data))
+    return folder
+
+
+def numbers(done: Done) -> tuple[dict[str, int], int, int]:
+    """The findings of each code, shown and left out; the errors of the partition and in all."""
+    found = dict.fromkeys(done.codes, 0)
+    for code in done.codes:
+        found[code] += 1
+    for row in done.of("findings_left_out"):
+        found[row["code"]] = found.get(row["code"], 0) + row["count"]
+    (partition,) = done.of("partition")
+    (summary,) = done.of("summary")
+    return found, partition["errors"], summary["errors"]
+
+
+def test_check_counts_what_it_does_not_show(damaged: Path) -> None:
+    done = kfmt("check", damaged, "--json", "--max-findings", "1000")
+    every = numbers(done)
+    assert every[0]["crc-mismatch"] == 75
+    assert done.of("findings_left_out") == []
+    for most in ("1", "2", "50"):
+        done = kfmt("check", damaged, "--json", "--max-findings", most)
+        assert numbers(done) == every
+        assert done.codes.count("crc-mismatch") == int(most)
+        table = kfmt("check", damaged, "--max-findings", most).out
+        assert "crc-mismatch ×75" in table
+
+
+def test_check_counts_what_it_does_not_show_of_indexes(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    shutil.copytree(ORDERS, folder)
+    (folder / f"{0:020}.index").write_bytes(
+        b"".join(struct.pack(">ii", i // 2, i * 100) for i in range(300))
+    )
+    every = numbers(kfmt("check", folder, "--json", "--max-findings", "1000"))
+    assert every[0]["index-entries-not-increasing"] == 150
+    for most in ("1", "100"):
+        done = kfmt("check", folder, "--json", "--max-findings", most)
+        assert numbers(done) == every
+        assert done.codes.count("index-entries-not-increasing") == int(most)
+
+
+def test_predictions_do_not_depend_on_what_is_shown(damaged: Path) -> None:
+    few, many = (kfmt("check", damaged, "--json", "--max-findings", most) for most in ("1", "1000"))
+    for kind in ("broker_start", "next"):
+        assert few.of(kind) == many.of(kind)

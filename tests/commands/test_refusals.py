@@ -1,0 +1,73 @@
+"""What commands refuse, instead of doing something else than they were asked for."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import kfmt_cli
+from kfmt_cli.errors import UsageError
+from tests.support.samples import ORDERS, kfmt
+from tools.kafka import SAMPLES
+
+PARTITION = ORDERS.parent
+
+
+@pytest.mark.parametrize(
+    "words", [("merge", "-", "--to"), ("salvage", "-"), ("convert-v0-to-v2", "-")]
+)
+def test_standard_input_is_no_directory(words: tuple[str, ...], tmp_path: Path) -> None:
+    done = kfmt(*words, tmp_path / "to", stdin=ORDERS.read_bytes())
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "kfmt: -: this command cannot read standard input\n"
+
+
+def test_partitions_of_one_name_are_not_rebuilt_into_each_other(tmp_path: Path) -> None:
+    for disk in ("one", "two"):
+        shutil.copytree(PARTITION, tmp_path / disk / "orders-0")
+    paths = [tmp_path / disk / "orders-0" for disk in ("one", "two")]
+    done = kfmt("rebuild-index", *paths, tmp_path / "to")
+    assert (done.code, done.out) == (2, "")
+    assert f"{paths[1]}: is written to orders-0, and so is {paths[0]}" in done.err
+    assert not (tmp_path / "to").exists()
+    assert kfmt("rebuild-index", tmp_path / "one", tmp_path / "two", tmp_path / "to").code == 0
+    assert (tmp_path / "to/two/orders-0" / ORDERS.with_suffix(".index").name).exists()
+
+
+@pytest.mark.parametrize("command", ["retention", "compaction"])
+def test_cleanup_policies_are_those_of_kafka(command: str) -> None:
+    done = kfmt(command, PARTITION, "--cleanup-policy", "compact,remove")
+    assert (done.code, done.out) == (2, "")
+    assert "no cleanup policy named 'remove'; choose from compact, delete" in done.err
+    function = getattr(kfmt_cli, command)
+    with pytest.raises(UsageError, match="no cleanup policy named 'foo'"):
+        function(PARTITION, cleanup_policy="foo")
+    assert function(PARTITION, cleanup_policy="compact").rows
+
+
+def test_a_table_that_is_not_of_logs_is_written() -> None:
+    done = kfmt("dump", PARTITION, "--format", "csv", "--table", "offset_index_entry")
+    entries = kfmt("dump", PARTITION, "--json").of("offset_index_entry")
+    assert len(done.out.splitlines()) == 1 + len(entries) > 60
+    done = kfmt("dump", PARTITION, "--format", "csv", "--table", "offset_index_entry", "--records")
+    assert (done.code, done.out) == (2, "")
+
+
+def test_damaged_checkpoints_are_not_copied_and_told(tmp_path: Path) -> None:
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1/orders-0", tmp_path / "disk/orders-0")
+    (tmp_path / "disk/orders-0/leader-epoch-checkpoint").write_text("garbage\n")
+    (tmp_path / "disk/log-start-offset-checkpoint").write_text("0\n1\norders 0 x\n")
+    done = kfmt("salvage", tmp_path / "disk", tmp_path / "to")
+    assert done.code == 1
+    assert done.err.count("not copied: ") == 2
+    assert ", 2 damaged" in done.out
+    assert "no damage" not in done.out
+    rows = kfmt("salvage", tmp_path / "disk", tmp_path / "again", "--json")
+    assert {row["file"] for row in rows.of("finding")} == {
+        str(tmp_path / "disk/orders-0/leader-epoch-checkpoint"),
+        str(tmp_path / "disk/log-start-offset-checkpoint"),
+    }
+    (summary,) = rows.of("summary")
+    assert summary["errors"] == len(rows.of("finding"))
