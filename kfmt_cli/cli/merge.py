@@ -42,7 +42,8 @@ def merge(
     whose batch is undamaged. Name the log directories of all brokers, or copies.
 
     The longest undamaged replica is copied byte for byte; damaged or missing batches come from the
-    others, checked by checksum, offset and leader epoch. Replicas that have diverged are never
+    others, checked by checksum, offset and leader epoch. Of a compacted topic, offsets between its
+    batches stay missing, as the log cleaner removed them. Replicas that have diverged are never
     mixed: such a partition is written only with --branch. DST has a directory for each partition,
     with indexes, producer snapshots, leader epochs and the topic id, ready to replace the
     directory on the broker that is started first; see kfmt replicas. Inputs are never modified.

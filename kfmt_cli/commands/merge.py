@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import starmap
-from pathlib import PurePath
+from pathlib import Path, PurePath
+
+import numpy as np
 
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.checkpoints import LEADER_EPOCHS
-from kfmt_cli.broker.start.ranges import Ranges, as_lists, common, merged, size_of_ranges, without
+from kfmt_cli.broker.start.directory import CLEANER_OFFSETS
+from kfmt_cli.broker.start.ranges import (
+    Range,
+    Ranges,
+    as_lists,
+    common,
+    merged,
+    size_of_ranges,
+    without,
+)
+from kfmt_cli.commands.log_settings import compacts
 from kfmt_cli.commands.replicas.branches import Branch
 from kfmt_cli.commands.replicas.command import CompareDisks, ComparedPartition
 from kfmt_cli.commands.replicas.nodes import DiskReplica
@@ -31,6 +43,7 @@ from kfmt_cli.writing.salvage.rearrange import Rearranged, write_arranged
 from kfmt_cli.writing.salvage.salvager import Salvager, Scanned
 
 SPARE = 1 << 20  # for indexes and folders
+NO_BATCH = "no replica has a batch that is undamaged and can be decoded"
 
 
 @dataclass(slots=True)
@@ -85,7 +98,7 @@ class Merge:
             raise UsageError(f"--topics: no replica of {topic}; known: {', '.join(sorted(known))}")
         for partition in sorted(partitions, key=lambda each: each.place):
             is_wanted = not self.topics or partition.place[0] in self.topics
-            if is_wanted and any(r.segments for b in partition.found.branches for r in b.copies):
+            if is_wanted and any(map(_logs, partition.copies)):
                 yield partition
 
     def _partition(
@@ -100,9 +113,12 @@ class Merge:
         others = [r for r in partition.copies if r in limits and r is not best]
         others.sort(key=_worth, reverse=True)
         start = min(replica.log_start or 0 for replica in (best, *others))
-        damaged = without(best.damaged, [(-1, start - 1)])
-        wanted = [*damaged, (start, best.segments[0][1] - 1), (best.log_end or 0, END)]
+        end = max(min(each.log_end or 0, limits[each]) for each in (best, *others))
         parts = [list(self._scans(best, [(start, END)], END, progress))]
+        wanted = gaps = list(_gaps(_held(parts[0]), start, END))
+        if is_compacted := self._is_compacted(partition):  # what was cleaned stays so
+            damaged = common([*best.damaged, *_around_unheld(parts[0], end)], gaps)
+            wanted = merged([*damaged, *(gap for gap in gaps if start in gap or END in gap)])
         parts += (list(self._scans(each, wanted, limits[each], progress)) for each in others)
         scans = [scan for part in parts for scan in part]
         owners = [r for r, part in zip((best, *others), parts, strict=True) for _ in part]
@@ -110,6 +126,7 @@ class Merge:
         held = [scan.held for scan in scans]
         arranged = arrange_replicas(held[:n_own], held[n_own:], wanted)
         if not arranged.segments:
+            self._refuse(partition, NO_BATCH)
             return False
         below = PurePath(partition.name)
         made = Rearranged(arranged, [], b"", len(scans))
@@ -117,16 +134,43 @@ class Merge:
         logs = [classify(str(staging.folder / name), name) for name in written]
         self._carry(staging, below, (best, *others), logs[0])
         write_missing(staging, below, logs, self.interval, Gaps(logs[0].base - 1))
-        epochs, sources = _facts(arranged, scans, owners)
+        epochs, sources = _facts(arranged, scans, owners, is_compacted)
         staging.put(str(below / LEADER_EPOCHS), epoch_checkpoint(epochs))
-        self._tell(partition, below, sources, damaged)
+        offsets = merged(range_ for source in sources for range_ in source.offsets)
+        missing = without(damaged, offsets) if is_compacted else _gaps(offsets, start, end - 1)
+        self._tell(partition, below, sources, list(missing))
         return True
+
+    def _is_compacted(self, partition: ComparedPartition) -> bool:
+        """Whether the log cleaner may have removed offsets of a partition."""
+        topic, _ = partition.place
+        if any(
+            partition.place in copy.directory.offsets.get(CLEANER_OFFSETS, {})
+            for copy in partition.copies
+        ):
+            return True
+        for copy in partition.copies:
+            with self.run.complaining():
+                known = compacts(topic, Path(copy.directory.path))
+                if known is not None:
+                    return known
+        return topic.startswith("__")  # without a metadata log, by Kafka's own topics
+
+    def _refuse(self, partition: ComparedPartition, words: str) -> None:
+        """Report a partition that is not written, if it had something to write."""
+        if _size_of(partition):
+            self.run.sink.note(f"not merged: {safe(partition.name)}: {words}\n")
+            self.run.host.reached(ExitCode.FINDINGS)
+            self._n_refused += 1
 
     def _branch(self, partition: ComparedPartition) -> Branch | None:
         """The branch to write; None, with a sentence, if it has to be named."""
         branches = [b for b in partition.found.branches if any(r.segments for r in b.copies)]
         if len(branches) == 1:
             return branches[0]
+        if not branches:
+            self._refuse(partition, NO_BATCH)
+            return None
         for branch in branches:
             if self.branch is not None and self.branch in _ids(branch):
                 return branch
@@ -134,12 +178,8 @@ class Merge:
             "{} ({})".format(",".join(map(str, _ids(branch))), _words_of(branch))
             for branch in branches
         )
-        name = safe(partition.name)
-        words = f"not merged: {name}: the replicas {sides} diverged at offset "
-        words += f"{partition.found.diverged_at}; choose one with --branch BROKER\n"
-        self.run.sink.note(words)
-        self.run.host.reached(ExitCode.FINDINGS)
-        self._n_refused += 1
+        words = f"the replicas {sides} diverged at offset {partition.found.diverged_at}"
+        self._refuse(partition, f"{words}; choose one with --branch BROKER")
         return None
 
     def _scans(
@@ -191,11 +231,10 @@ class Merge:
         partition: ComparedPartition,
         below: PurePath,
         sources: list[MergedFrom],
-        damaged: Ranges,
+        missing: Ranges,
     ) -> None:
         """Report which offsets of a partition came from where, and which are in no replica."""
         offsets = merged(range_ for source in sources for range_ in source.offsets)
-        missing = without(damaged, offsets)
         self._n_missing += size_of_ranges(missing)
         if missing:
             self.run.host.reached(ExitCode.FINDINGS)
@@ -222,11 +261,15 @@ class Merge:
 
     def _last_words(self, n_done: int, destination: str) -> None:
         words = f"merged {count(n_done, 'partition')} into {safe(printable(destination))}"
+        if not n_done:
+            words = "nothing was merged"
+        is_bad = self._n_missing or self._n_refused
         if self._n_refused:
             words += f"; {count(self._n_refused, 'partition')} not merged"
-        missing = count(self._n_missing, "offset")
-        words += f"; {missing} in no replica" if self._n_missing else "; nothing is missing"
-        is_bad = self._n_missing or self._n_refused
+        if self._n_missing:
+            words += f"; {count(self._n_missing, 'offset')} in no replica"
+        elif not is_bad:
+            words += "; nothing is missing"
         self.run.sink.remark(words, "warn" if is_bad else "good")
 
 
@@ -255,6 +298,34 @@ def _worth(replica: DiskReplica) -> tuple[int, int]:
     return size_of_ranges(replica.undamaged), replica.log_end or 0
 
 
+def _held(scans: Iterable[Scanned]) -> Ranges:
+    """The offsets of the undamaged batches in some logs."""
+    return merged(pair for scan in scans for pair in scan.held.offsets)
+
+
+def _gaps(held: Ranges, first: int, last: int) -> Iterator[Range]:
+    """The offsets from `first` to `last` that are not in ordered ranges."""
+    for low, high in held:
+        if first < low:
+            yield first, min(low - 1, last)
+        first = max(first, high + 1)
+        if first > last:
+            return
+    yield first, last
+
+
+def _around_unheld(scans: Sequence[Scanned], end: int) -> Iterator[Range]:
+    """The offsets between undamaged batches where a log has other batches, such as those that
+    cannot be decompressed. end: of the last log."""
+    for scan, following in zip(scans, [*scans, None][1:], strict=True):
+        held = scan.held
+        until = end if following is None else following.held.base_offset
+        unheld = scan.positions[~np.isin(scan.positions, held.position)]
+        for at in np.unique(np.searchsorted(held.position, unheld)).tolist():
+            low = int(held.last[at - 1]) + 1 if at else held.base_offset
+            yield low, (int(held.base[at]) if at < len(held.base) else until) - 1
+
+
 def _ids(branch: Branch) -> list[int]:
     return [replica.broker_id for replica in branch.copies if replica.broker_id is not None]
 
@@ -274,18 +345,24 @@ def _ranges(ranges: Ranges) -> str:
 
 
 def _facts(
-    arranged: Arranged, scans: Sequence[Scanned], owners: Sequence[DiskReplica]
+    arranged: Arranged,
+    scans: Sequence[Scanned],
+    owners: Sequence[DiskReplica],
+    is_compacted: bool,
 ) -> tuple[list[tuple[int, int]], list[MergedFrom]]:
-    """The leader epochs of a merged log, each with its first offset; where its bytes come from."""
+    """The leader epochs of a merged log, each with its first offset; where its bytes come from.
+    is_compacted: offsets between batches are not missed."""
     epochs: list[tuple[int, int]] = []
     sources: dict[DiskReplica, MergedFrom] = {}
     for _, parts in arranged.segments:
         for part in parts:
             owner = owners[part.log]
             source = sources.setdefault(owner, MergedFrom(owner))
-            source.offsets.append((part.first_offset, part.last_offset))
+            held = scans[part.log].held
+            whole = [(part.first_offset, part.last_offset)]
+            source.offsets += whole if is_compacted else held.offsets_in(part.position, part.size)
             source.bytes += part.size
-            for epoch, offset in scans[part.log].held.epochs_in(part.position, part.size):
+            for epoch, offset in held.epochs_in(part.position, part.size):
                 if epoch >= 0 and (not epochs or epoch > epochs[-1][0]):
                     epochs.append((epoch, offset))
     for source in sources.values():

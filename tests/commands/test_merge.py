@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
+from crc32c import crc32c
 
 from tests.commands.test_diff import built
 from tests.commands.test_replicas import DAMAGED, unpacked
 from tests.support.samples import kfmt
 from tests.support.segments import positions
+from tools.kafka import SAMPLES
 
 LOG = "00000000000000000000.log"
 WHOLE = [(n, 0, "both") for n in range(0, 200, 10)]
@@ -150,3 +153,76 @@ def test_inputs_stay_and_outputs_are_new(tmp_path: Path) -> None:
     assert kfmt("merge", one, "--to", tmp_path / "to").code == 2
     assert kfmt("merge", one, "--to", one / "t-0").code == 2
     assert (one / "t-0" / LOG).read_bytes() == before
+
+
+def without_batch(folder: Path, number: int) -> Path:
+    """A copy of a directory whose log lacks a batch."""
+    to = folder.with_name(f"{folder.name}-without-{number}")
+    shutil.copytree(folder, to)
+    data = (to / "t-0" / LOG).read_bytes()
+    at = [*positions(data), len(data)]
+    (to / "t-0" / LOG).write_bytes(data[: at[number]] + data[at[number + 1] :])
+    for index in (to / "t-0").glob("*index"):
+        index.unlink()
+    return to
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_batch_that_a_log_lacks_comes_from_the_others(tmp_path: Path, is_first: bool) -> None:
+    whole = broker(tmp_path / "1", WHOLE)
+    less = without_batch(whole, 3)
+    shorter = broker(tmp_path / "2", WHOLE[:15])
+    both = (less, shorter) if is_first else (shorter, less)
+    code, (row,), _ = merged(*both, "--to", tmp_path / "to")
+    assert (code, row["offsets"], row["missing"]) == (0, [[0, 199]], [])
+    assert (tmp_path / "to/t-0" / LOG).read_bytes() == (whole / "t-0" / LOG).read_bytes()
+
+
+def test_offsets_that_every_log_lacks_are_named(tmp_path: Path) -> None:
+    less = without_batch(broker(tmp_path / "1", WHOLE), 3)
+    code, (row,), _ = merged(less, "--to", tmp_path / "to")
+    assert (code, row["offsets"], row["missing"]) == (1, [[0, 29], [40, 199]], [[30, 39]])
+
+
+def test_what_the_cleaner_removed_stays_removed(tmp_path: Path) -> None:
+    """A record that only the replica has which is not cleaned may be of a deleted key."""
+    whole = broker(tmp_path / "1", WHOLE[:15])
+    cleaned = without_batch(broker(tmp_path / "2", WHOLE), 3)
+    (cleaned / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 100\n")
+    code, (row,), _ = merged(whole, cleaned, "--to", tmp_path / "to")
+    assert (code, row["offsets"], row["missing"]) == (0, [[0, 199]], [])
+    assert (tmp_path / "to/t-0" / LOG).read_bytes() == (cleaned / "t-0" / LOG).read_bytes()
+
+
+@pytest.mark.parametrize("is_compacted", [True, False])
+def test_a_batch_that_cannot_be_decompressed_comes_from_the_others(
+    tmp_path: Path, is_compacted: bool
+) -> None:
+    sample = SAMPLES / "kafka-3.9.1-broker1/codec-zstd-0"
+    for name in ("whole", "damaged"):
+        shutil.copytree(sample, tmp_path / name / "codec-zstd-0")
+        if is_compacted:
+            (tmp_path / name / "cleaner-offset-checkpoint").write_text("0\n1\ncodec-zstd 0 9\n")
+    log = next(iter((tmp_path / "damaged/codec-zstd-0").glob("*.log")))
+    data = bytearray(log.read_bytes())
+    at, end = positions(bytes(data))[5:7]
+    data[at + 80 : at + 120] = bytes(40)
+    struct.pack_into(">I", data, at + 17, crc32c(bytes(data[at + 21 : end])))
+    log.write_bytes(data)
+    folders = tmp_path / "damaged", tmp_path / "whole"
+    code, (row,), _ = merged(*folders, "--to", tmp_path / "to")
+    assert (code, row["missing"]) == (0, [])
+    assert (tmp_path / "to/codec-zstd-0" / log.name).read_bytes() == (
+        folders[1] / "codec-zstd-0" / log.name
+    ).read_bytes()
+    code, (row,), _ = merged(folders[0], "--to", tmp_path / "alone")
+    assert (code, row["missing"]) == (1, [[500, 599]])
+
+
+def test_a_partition_without_an_undamaged_batch_is_named(tmp_path: Path) -> None:
+    every = broker(tmp_path / "1", WHOLE, *range(20))
+    done = kfmt("merge", every, "--to", tmp_path / "to")
+    assert done.code == 1
+    assert "not merged: t-0: no replica has a batch that is undamaged" in done.err
+    assert "nothing was merged; 1 partition not merged" in done.out + done.err
+    assert not (tmp_path / "to").exists()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from kfmt_cli.broker.start.ranges import Ranges
+from kfmt_cli.broker.start.ranges import Ranges, merged
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
@@ -47,9 +47,23 @@ class HeldBatches:
         epoch = None if self.epoch is None else self.epoch[rows]
         return replace(self, **chosen, epoch=epoch)
 
+    @property
+    def offsets(self) -> Ranges:
+        """The first and last offset of each batch."""
+        return list(zip(self.base.tolist(), self.last.tolist(), strict=True))
+
+    def _rows_in(self, position: int, size: int) -> IntArray:
+        """The batches in a part of the log."""
+        return np.flatnonzero((self.position >= position) & (self.position < position + size))
+
+    def offsets_in(self, position: int, size: int) -> Ranges:
+        """The offsets of the batches in a part of the log."""
+        rows = self._rows_in(position, size)
+        return merged(zip(self.base[rows].tolist(), self.last[rows].tolist(), strict=True))
+
     def epochs_in(self, position: int, size: int) -> list[tuple[int, int]]:
         """The leader epochs of the batches in a part of the log, each with its first offset."""
-        rows = np.flatnonzero((self.position >= position) & (self.position < position + size))
+        rows = self._rows_in(position, size)
         if self.epoch is None or not len(rows):
             return []
         firsts = rows[np.diff(self.epoch[rows], prepend=-2) != 0]
@@ -123,7 +137,8 @@ def arrange_replicas(
 ) -> Arranged:
     """Place the batches of one replica, and in the wanted ranges of offsets those of others that
     fit: no offset twice, and no leader epoch below that of the batch before. Segments are those of
-    the replica. The logs of the others come after its own, by index."""
+    the replica. The logs of the others come after its own, by index. wanted: in order."""
+    lows, highs = np.array([*wanted, (END, END)], np.int64).T
     rows = _NeighbourRows(own)
     taken = _Taken()
     for i, log in enumerate(own):
@@ -131,9 +146,7 @@ def arrange_replicas(
     first = int(taken.base[0]) if len(taken.base) else END
     end = int(taken.last[-1]) if len(taken.base) else -1
     for i, log in enumerate(others, len(own)):
-        is_wanted = np.zeros(len(log.base), np.bool_)
-        for low, high in wanted:
-            is_wanted |= (log.base <= high) & (log.last >= low)
+        is_wanted = lows[np.searchsorted(highs, log.base)] <= log.last
         chosen = np.flatnonzero(is_wanted & _chain(log, log.base_offset, END))
         taken.add(i, log, chosen[taken.continues(log, chosen)])
     bases = {log.base_offset for log in others if not first <= log.base_offset <= end}
