@@ -88,9 +88,10 @@ class StoredPath(_TextType):
     name = "path"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        del param, ctx
         from kfmt_cli.core.credentials import without_credentials
 
+        if not value:
+            self.fail("a path cannot be empty", param, ctx)
         return local(without_credentials(value))
 
 

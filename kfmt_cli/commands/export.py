@@ -41,7 +41,7 @@ from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.processes import map_processes
 from kfmt_cli.sharing.request import Request, share_of
 from kfmt_cli.sharing.seams import Seam, is_torn
-from kfmt_cli.writing.output import writing
+from kfmt_cli.writing.output import need_apart, writing
 
 UNFINISHED = ".kfmt-export-unfinished"
 
@@ -72,6 +72,8 @@ class Export:
         """Find the files; raises InputError, or UsageError if the destination is not empty."""
         refuse_pipe(*paths)
         self._given = paths
+        if is_local(self.to):
+            need_apart(self.to, paths)
         if not self.dry_run:
             self._prepare()
         for path in paths:

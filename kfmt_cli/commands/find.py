@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, groupby, islice
 from pathlib import Path
@@ -21,7 +21,7 @@ from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.targets import targets
 from kfmt_cli.errors import ExitCode, InputError
-from kfmt_cli.findings.finding import Findings
+from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.block import Block, part_of, runs
 from kfmt_cli.log.derived_columns import read_complete
 from kfmt_cli.log.record_match import Match
@@ -54,6 +54,8 @@ class Find:
     limit: Limit = field(default_factory=Limit)
     _n_found: int = 0
     _n_files: int = 0
+    _shown: Findings = field(init=False)
+    """Of the segment that is searched."""
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Search every partition under some paths."""
@@ -124,9 +126,15 @@ class Find:
     def _rows(
         self, segment: Segment, look: Callable[[Segment], Iterator[Cells]]
     ) -> Iterator[Cells]:
-        """The matches in a segment, up to the first unreadable byte."""
+        """The matches in a segment, up to the first unreadable byte; reports its findings."""
+        self._shown = Findings(self.run.most_findings)
         with self.run.complaining():
             yield from look(segment)
+        self.run.left_out(segment.own_log.name, self._shown)
+
+    def _tell(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            self.run.tell(finding, self._shown)
 
     # By offset and by time.
 
@@ -182,8 +190,11 @@ class Find:
         return start
 
     def _blocks(self, segment: Segment, start: ReadingStart) -> Iterator[Block]:
+        """The blocks of a log from a position on; after one from an index, only findings about
+        batches that are decoded are reported."""
         if start.position:
-            yield from blocks_from(segment.own_log, start.position)
+            for block in blocks_from(segment.own_log, start.position):
+                yield replace(block, findings=[])
         else:
             yield from self._all(segment)
 
@@ -199,6 +210,7 @@ class Find:
         n_found = 0
         for run in runs(part_of(block, i, i + 1)):
             records = read_complete(run, self.limit)
+            self._tell([*run.findings, *records.findings])
             for row in np.flatnonzero(wanted(records)).tolist():
                 n_found += 1
                 yield _row(block, i, via, records, row)
@@ -210,6 +222,7 @@ class Find:
     def _of_records(self, wanted: Selection, segment: Segment) -> Iterator[Cells]:
         for block in self._all(segment):
             for run, records in wanted.near(block, self.limit):
+                self._tell([*run.findings, *records.findings])
                 for row in np.flatnonzero(wanted.of_records(run, records)).tolist():
                     i = int(np.searchsorted(records.ends, row, side="right"))
                     yield _row(run, i, SCAN, records, row)
@@ -220,14 +233,11 @@ class Find:
                 yield _row(block, i, SCAN)
 
     def _all(self, segment: Segment) -> Iterator[Block]:
-        """All blocks of a log; reports its findings."""
-        findings = Findings(self.run.most_findings)
+        """All blocks of a log, whose findings are reported."""
         with open_checked(segment.own_log, read_ahead=True) as log:
             for block in log.blocks:
-                for finding in block.findings:
-                    self.run.tell(finding, findings)
-                yield block
-        self.run.left_out(segment.own_log.name, findings)
+                self._tell(block.findings)
+                yield replace(block, findings=[])
 
 
 def _row(

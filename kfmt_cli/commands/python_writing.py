@@ -162,5 +162,7 @@ def export(
 
 
 def _place(to: Path) -> str:
-    """Where to write: a path, or the URL of a store."""
-    return local(os.fsdecode(to))
+    """Where to write: a path, or the URL of a store; raises UsageError."""
+    if not (place := local(os.fsdecode(to))):
+        raise UsageError("a path cannot be empty")
+    return place

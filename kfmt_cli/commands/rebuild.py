@@ -19,7 +19,7 @@ from kfmt_cli.findings.finding import has_errors
 from kfmt_cli.render.style import safe
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.writing.in_use import check_unused
-from kfmt_cli.writing.output import Staging, replace_keeping_old, set_aside, staged
+from kfmt_cli.writing.output import Staging, need_apart, replace_keeping_old, set_aside, staged
 from kfmt_cli.writing.rebuild import How, Rebuilt, rebuild
 from kfmt_cli.writing.unfinished import take_away
 
@@ -57,7 +57,10 @@ class Rebuild:
         self.run.sink.results(REBUILT)
         total = sum(map(size_of, logs))
         with self.run.host.progress(total) as progress:
-            if to is None or self._is_beside(to, partitions):
+            is_beside = to is not None and self._is_beside(to, partitions)
+            if to is not None and not is_beside:
+                need_apart(to, [*paths, *(str(Path(log.path).parent) for log in logs)])
+            if to is None or is_beside:
                 for _, group in partitions:
                     self._in_place(group, progress)
             elif partitions:
@@ -73,12 +76,14 @@ class Rebuild:
             self.run.sink.remark(_AS_STARTED if self.as_started else _AS_THEY_ARE)
 
     def _is_beside(self, to: str, partitions: list[tuple[str, list[Input]]]) -> bool:
-        """Whether DST contains the logs and files may be replaced; then sets all_files."""
-        if not self.force:
-            return False
+        """Whether DST contains the logs; then sets all_files. Raises UsageError unless files may be
+        replaced."""
         below = (Path(to, folder).resolve() for folder, _ in partitions)
         folders = {Path(group[0].path).parent.resolve() for _, group in partitions}
-        self.all_files |= (is_any := any(path in folders for path in below))
+        is_any = any(path in folders for path in below)
+        if is_any and not self.force:
+            raise UsageError(f"{to}: has the logs; use --in-place")
+        self.all_files |= is_any
         return is_any
 
     def _partitions(

@@ -11,13 +11,12 @@ from pathlib import Path
 
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import ExitCode, OutputError, UsageError
 from kfmt_cli.render.report.charts import runtime
 from kfmt_cli.render.report.document import document
 from kfmt_cli.render.report.page_data import PageData
 from kfmt_cli.render.style import human
-from kfmt_cli.writing.output import OutputFile, Staging, staged
+from kfmt_cli.writing.output import OutputFile, Staging, need_apart, staged
 
 
 def write_page(
@@ -35,7 +34,7 @@ def write_page(
     if len(set(map(os.path.abspath, outputs))) < len(outputs):
         raise UsageError(f"{to}: --to and --data must be different files")
     for path in outputs:
-        _need_apart(path, inputs)
+        need_apart(path, inputs)
         _need_ours(path)
     with ExitStack() as stack, ThreadPoolExecutor(1) as aside:
         stagings: dict[str, Staging] = {}
@@ -76,16 +75,6 @@ def _drawing(run: Run, script: Future[str]) -> str:
 
 # First bytes of files that may be replaced on request.
 _OURS = (b"<!doctype html>", b'[\n{"type":"report"')
-
-
-def _need_apart(path: str, inputs: Sequence[str]) -> None:
-    """Raise UsageError if an output is inside an input, which is never changed."""
-    place = Path(path).resolve()
-    for given in inputs:
-        looked_at = Path(given).resolve()
-        if place == looked_at or looked_at in place.parents:
-            words = f"is inside the input {printable(given)}, which kfmt never writes to"
-            raise UsageError(f"{path}: {words}; choose another place")
 
 
 def _need_ours(path: str) -> None:

@@ -23,6 +23,7 @@ from kfmt_cli.disk.partition_path import place_members
 from kfmt_cli.disk.partitions import Partition, partitions_below
 from kfmt_cli.disk.tree import is_folder, size_of
 from kfmt_cli.errors import InputError
+from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.open_log import no_batch_found
 from kfmt_cli.log.reader import BLOCK, LogReader
 from kfmt_cli.log.select import Asked, Selection
@@ -127,8 +128,9 @@ class Stat:
         if self._about_sample:
             self.run.sink.remark(self._about_sample)
         if damaged := sum(found.damaged for found in rows.values()):
-            words = count(damaged, "damaged batch is", "damaged batches are")
-            self.run.sink.note(f"{words} not counted; find them with kfmt verify-crc\n")
+            words = count(damaged, "batch was", "batches were")
+            why = "damaged, or cannot be decompressed; see kfmt verify-crc --deep"
+            self.run.sink.note(f"{words} not decoded: {why}\n")
         if not self.asked and self.sample is None:
             for path in filter(is_folder, paths):
                 show_usage(self.run, path, partitions, is_told=len(rows) > 1)
@@ -273,15 +275,17 @@ def look(task: LogTask, deep: bool, limit: Limit) -> LogNumbers | str:
         reader = LogReader(source, file.base_offset, checked=checked, first_block=BLOCK)
         n_bytes = 0
         for block in reader.blocks():
-            for part in wanted.counted(block, limit) if wanted else (block,):
+            findings: list[Finding] = []
+            for part in wanted.counted(block, limit, findings) if wanted else (block,):
                 n_bytes += int(part.batches.size.sum())
                 found.take(part, is_counted=bool(wanted))
                 if shape is not None:
                     shape.take(part)
-            if wanted:
-                found.damaged += int((block.batches.crc_valid == 0).sum())
             if deep:
-                found.look_inside(block, limit)
+                found.look_inside(block, limit, findings)
+            if checked:
+                n_undecoded = len({finding.batch for finding in findings})
+                found.damaged += int((block.batches.crc_valid == 0).sum()) + n_undecoded
         if not (reader.n_batches or reader.plausible or file.named_by_kafka) and reader.bytes_read:
             return no_batch_found(file.name)
         found.finish(n_bytes if wanted else reader.bytes_read)

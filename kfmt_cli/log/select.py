@@ -17,6 +17,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import NO_TIMESTAMP, Block, runs
 from kfmt_cli.log.committed import Committed
 from kfmt_cli.log.decoding import read_records
@@ -125,11 +126,12 @@ class Selection:
             for run in map(self.match.near, runs(part)):
                 yield run, read_complete(run, limit)
 
-    def counted(self, block: Block, limit: Limit) -> Iterator[Block]:
+    def counted(self, block: Block, limit: Limit, findings: list[Finding]) -> Iterator[Block]:
         """The undamaged batches with wanted records; their offsets and record counts cover only
-        those records."""
-        sound = _select(block, block.batches.crc_valid == 1)
+        those records. findings: gets those about batches that cannot be decoded."""
+        sound = replace(_select(block, block.batches.crc_valid == 1), findings=[])
         for run, records in self.near(sound, limit):
+            findings += [*run.findings, *records.findings]
             kept = np.flatnonzero(self.of_records(run, records))
             ends = np.searchsorted(kept, records.ends)
             counts = np.diff(ends, prepend=0)

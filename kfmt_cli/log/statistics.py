@@ -9,6 +9,7 @@ import numpy as np
 
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import HEADER_SIZE, Block, runs
 from kfmt_cli.log.decoding import read_records
@@ -109,12 +110,14 @@ class Statistics:
         self.transactional_batches += int((batches.transactional * (batches.is_v2 == 1)).sum())
         self.control_batches += int((batches.control * (batches.is_v2 == 1)).sum())
 
-    def look_inside(self, block: Block, limit: Limit) -> None:
-        """Add the same block's records; unreadable ones are skipped."""
+    def look_inside(self, block: Block, limit: Limit, findings: list[Finding]) -> None:
+        """Add the same block's records. findings: gets those about batches that cannot be
+        decoded."""
         sound = block.batches.crc_valid == 1
         part = Block(block.name, block.data, block.position, block.batches.select(sound))
         for run in (run for piece in decompress_ahead(part, limit) for run in runs(piece)):
             records = read_records(run, limit)
+            findings += [*run.findings, *records.findings]
             rows, batches = records.rows, run.batches
             if not batches.is_v2.all():
                 # In the headers each wrapper counted as one.
@@ -122,9 +125,9 @@ class Statistics:
                 self.hidden -= int(((batches.is_v2 == 0) & (batches.compression != 0)).sum())
                 if len(rows):
                     self._offsets(int(rows.offset.min()), int(rows.offset.max()))
-                    timed = rows.timestamp[(rows.has_timestamp == 1) & (rows.timestamp >= 0)]
-                    if len(timed) and self.min_timestamp is not None:
-                        self.min_timestamp = min(self.min_timestamp, int(timed.min()))
+            timed = rows.timestamp[(rows.has_timestamp == 1) & (rows.timestamp >= 0)]
+            if len(timed) and self.min_timestamp is not None:
+                self.min_timestamp = min(self.min_timestamp, int(timed.min()))
             owner = records.owner
             data = (batches.control[owner] == 0) | (batches.is_v2[owner] == 0)
             sizes = rows.key_size[data]

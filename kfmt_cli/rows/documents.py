@@ -171,7 +171,11 @@ STATISTICS = RowType(
         number("first_offset", "The first offset.", null=True),
         number("last_offset", "The last offset.", null=True),
         real("offset_density", "Ratio of records to the offset range they span.", null=True),
-        milliseconds("min_timestamp", "The smallest timestamp.", null=True),
+        milliseconds(
+            "min_timestamp",
+            "The smallest timestamp; without --deep, of the first records of batches.",
+            null=True,
+        ),
         milliseconds("max_timestamp", "The largest timestamp.", null=True),
         number(
             "timestamp_skew_ms",

@@ -78,9 +78,10 @@ class BatchTable(Table):
     @property
     def first_times(self) -> IntArray:
         """The timestamp of each batch's first record, from its header; in magic 1, the message's
-        own."""
+        own. With LogAppendTime, all records have the batch's."""
         base = self.base_timestamp
-        times: IntArray = np.where((self.is_v2 == 1) & (base >= 0), base, self.max_timestamp)
+        is_first = (self.is_v2 == 1) & (base >= 0) & (self.timestamp_type != 1)
+        times: IntArray = np.where(is_first, base, self.max_timestamp)
         return times
 
 

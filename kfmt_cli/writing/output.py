@@ -10,7 +10,7 @@ import errno
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path, PurePath
@@ -20,9 +20,11 @@ from kfmt_cli.core.claims import Claim
 from kfmt_cli.core.layout.wire import Buffer
 from kfmt_cli.core.source import file_at
 from kfmt_cli.core.urls import is_local
+from kfmt_cli.disk.kinds import kind_of
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.targets import refuse_pipe
-from kfmt_cli.disk.tree import as_given, printable
+from kfmt_cli.disk.tree import as_given, listing, printable
 from kfmt_cli.errors import InputError, OutputError, UsageError
 from kfmt_cli.writing.unfinished import claim_file, claim_folder, take_away
 
@@ -143,6 +145,7 @@ class Staging:
         if taken and not self._force:
             more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
             raise UsageError(f"{self.destination / taken[0]}{more}: {_TAKEN[self._force]}")
+        self._need_no_other_segments(names)
         with writing(self.destination):
             for folder in {
                 self.folder,
@@ -159,6 +162,16 @@ class Staging:
                     (self.folder / name).replace(target)
         self._claim.give_up()
         _settle(self.destination, self.destination, self.destination.absolute().parent)
+
+    def _need_no_other_segments(self, names: list[str]) -> None:
+        """Raise UsageError if DST has other segments next to new ones: a broker and kfmt would read
+        them as one partition."""
+        new = {self.destination / name for name in names}
+        for folder in {path.parent for path in new if path.suffix == LOG.suffix}:
+            for name in listing(str(folder)).files if folder.is_dir() else ():
+                if kind_of(name)[1] is not None and folder / name not in new:
+                    words = "is of another segment, which --force does not replace"
+                    raise UsageError(f"{folder / name}: {words}; remove the old segments first")
 
     def _appear(self) -> None:
         """Make the folder DST; raises OSError, and UsageError if another run has made DST."""
@@ -319,6 +332,17 @@ def need_new(source: str, destination: str) -> None:
         raise UsageError(f"{printable(destination)}: already exists; DST must not exist")
     if Path(source).resolve() in target.resolve().parents:
         raise UsageError(f"{printable(destination)}: is inside SRC")
+
+
+def need_apart(path: str, inputs: Iterable[str]) -> None:
+    """Raise UsageError if an output is an input or inside one: inputs are never changed, and a
+    broker does not start with a directory in its log directory that is not a partition."""
+    place = Path(path).resolve()
+    for given in inputs:
+        looked_at = Path(given).resolve()
+        if place == looked_at or looked_at in place.parents:
+            words = f"is inside the input {printable(given)}, which kfmt never writes to"
+            raise UsageError(f"{path}: {words}; choose another place")
 
 
 def carry(staging: Staging, file: Input, name: str) -> None:

@@ -71,3 +71,70 @@ def test_damaged_checkpoints_are_not_copied_and_told(tmp_path: Path) -> None:
     }
     (summary,) = rows.of("summary")
     assert summary["errors"] == len(rows.of("finding"))
+
+
+WRITING = [
+    ("export", "disk", "--to"),
+    ("rebuild-index", "disk"),
+    ("rebuild-index", "disk/orders-0"),
+    ("rebuild-index", f"disk/orders-0/{ORDERS.name}"),
+    ("salvage", "disk"),
+    ("merge", "disk", "--to"),
+    ("convert-v0-to-v2", "disk"),
+    ("report", "disk", "--to"),
+]
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    shutil.copytree(PARTITION, tmp_path / "disk/orders-0")
+    for index in (tmp_path / "disk/orders-0").glob("*index"):
+        index.unlink()
+    return tmp_path / "disk"
+
+
+def every_path(folder: Path) -> set[Path]:
+    return set(folder.rglob("*"))
+
+
+@pytest.mark.parametrize("words", WRITING, ids=" ".join)
+def test_nothing_is_written_into_an_input(words: tuple[str, ...], disk: Path) -> None:
+    """No broker starts with a directory in its log directory that is no partition."""
+    before = every_path(disk)
+    done = kfmt(*words, "disk/orders-0/new", cwd=disk.parent)
+    assert (done.code, done.out) == (2, "")
+    assert "is inside" in done.err
+    assert every_path(disk) == before
+
+
+@pytest.mark.parametrize("words", [*WRITING, ("build", "-")], ids=" ".join)
+def test_an_empty_path_is_no_place(words: tuple[str, ...], disk: Path) -> None:
+    """As of a variable of the shell that is not set."""
+    before = every_path(disk.parent)
+    done = kfmt(*words, "", cwd=disk.parent)
+    assert (done.code, done.out) == (2, "")
+    assert "a path cannot be empty" in done.err
+    assert every_path(disk.parent) == before
+
+
+def test_indexes_next_to_their_logs_are_asked_for(disk: Path) -> None:
+    before = every_path(disk)
+    for words in (("disk/orders-0", "disk/orders-0"), ("disk", "disk")):
+        done = kfmt("rebuild-index", *words, cwd=disk.parent)
+        assert (done.code, done.out) == (2, "")
+        assert "has the logs; use --in-place" in done.err
+    assert every_path(disk) == before
+
+
+def test_old_segments_do_not_stay_next_to_new_ones(tmp_path: Path) -> None:
+    rows = kfmt("dump", PARTITION, "--records", "--json").out.encode()
+    to = tmp_path / "orders-0"
+    assert kfmt("build", "-", to, "--segment-bytes", "20000", stdin=rows).code == 0
+    before = {path: path.read_bytes() for path in every_path(to)}
+    done = kfmt("build", "-", to, "--segment-bytes", "100000", "--force", stdin=rows)
+    assert done.code == 2
+    assert "is of another segment, which --force does not replace" in done.err
+    assert {path: path.read_bytes() for path in every_path(to)} == before
+    done = kfmt("build", "-", to, "--segment-bytes", "20000", "--force", stdin=rows)
+    assert done.code == 0
+    assert {path: path.read_bytes() for path in every_path(to)} == before

@@ -108,7 +108,10 @@ def test_a_selection_counts_no_damaged_batch_of_any_log_and_says_so(tmp_path: Pa
         log.write_bytes(data)
     chosen = kfmt("stat", tmp_path, "--from-offset", "0", "--json")
     assert chosen.of("stat")[0]["records"] == 1500 - 3 * 20
-    assert chosen.err == "3 damaged batches are not counted; find them with kfmt verify-crc\n"
+    assert chosen.err == (
+        "3 batches were not decoded: damaged, or cannot be decompressed; "
+        "see kfmt verify-crc --deep\n"
+    )
     whole = kfmt("stat", tmp_path, "--json")
     assert whole.of("stat")[0]["records"] == 1500
     assert "damaged" not in whole.err
