@@ -43,11 +43,19 @@ def records_of_rows(rows: pa.RecordBatch) -> Records:
     if counts.any():
         table.headers, table.headers_first = counts, np.cumsum(counts) - counts
         items = lists.flatten()
-        headers = np.array([*pool.put(items.field("key")), *pool.put(items.field("value"))])
+        headers = np.array([*pool.put(_header_keys(items)), *pool.put(items.field("value"))])
         sizes = headers[1] + headers[3].clip(0) + HEADER_OVERHEAD
         ends = np.concatenate([[0], np.cumsum(sizes)])
         table["header_bytes"] = ends[table.headers_first + counts] - ends[table.headers_first]
     return Records(pool.data(), table, headers, np.zeros(0, np.int64))
+
+
+def _header_keys(items: pa.StructArray) -> pa.Array:
+    """The stored bytes of header keys."""
+    keys = items.field("key").cast(pa.binary())
+    if items.type.get_field_index("key_bytes") < 0:  # as consumers see them, or an older export
+        return keys
+    return pc.coalesce(items.field("key_bytes"), keys)
 
 
 class _Buffers:

@@ -15,6 +15,11 @@ from kfmt_cli.render.style import safe
 def csv_line(values: Iterable[object]) -> str:
     """The values as a CSV line; None becomes an empty field."""
     line = io.StringIO()
-    shown = (safe(value) if isinstance(value, str) else value for value in values)
-    csv.writer(line, lineterminator="\n").writerow(shown)
+    csv.writer(line, lineterminator="\n").writerow(map(_shown, values))
     return line.getvalue()
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"  # as in whole tables
+    return safe(value) if isinstance(value, str) else value

@@ -57,3 +57,16 @@ def test_exported_headers_are_those_that_the_schema_has(
         [],
         expected[:1],
     ]
+
+
+@pytest.mark.parametrize("tables", ["records", "records,batches"])
+@pytest.mark.usefixtures("log")
+def test_a_log_built_of_an_export_has_the_same_keys(tables: str, tmp_path: Path) -> None:
+    built = tmp_path / "built-0"
+    assert kfmt("build", tmp_path / "lines.jsonl", built).code == 0
+    assert kfmt("export", built, "--to", tmp_path / "out", "--tables", tables).code == 0
+    assert kfmt("build", tmp_path / "out", tmp_path / "again").code == 0
+    again = tmp_path / "again"
+    one, two = (kfmt("dump", path, "--records", "--json").of("record") for path in (built, again))
+    assert [row["headers"] for row in one] == [row["headers"] for row in two]
+    assert "//4=" in str(one)
