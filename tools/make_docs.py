@@ -26,7 +26,7 @@ from kfmt_cli.formats.checkpoint import CHECKPOINTS
 from kfmt_cli.render.finding import consequences
 from kfmt_cli.render.pages import PAGES
 from kfmt_cli.render.pages.page import facts_of
-from kfmt_cli.rows.column import PLACE, Column, ColumnKind, Placed, RowType
+from kfmt_cli.rows.column import PLACE, Column, ColumnKind, RowType
 from kfmt_cli.rows.compared_range import COMPARED_RANGE
 from kfmt_cli.rows.counted_batches import COUNTED
 from kfmt_cli.rows.format_entries import entries_of, size_words
@@ -156,11 +156,11 @@ def _object(rows: RowType) -> str:
     lines = [f"\n### `{rows.name}`\n\n{rows.doc}\n"]
     if rows.columns:
         lines.append("\n| member | type | |\n|---|---|---|\n")
-    if rows.placed is not Placed.NOWHERE and "file" not in rows.by_name:
+    if rows.placed.has_place and "file" not in rows.by_name:
         lines += _places()
     for column in rows.columns:
         lines.append(_member(column, ""))
-        if rows.placed is not Placed.NOWHERE and column.name == "file":
+        if rows.placed.has_place and column.name == "file":
             lines += _places()
         lines += [
             _member(inner, f"{column.name}.")

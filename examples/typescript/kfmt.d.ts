@@ -910,7 +910,7 @@ export interface Stat {
    */
   offset_density: number | null;
   /**
-   * The smallest timestamp.
+   * The smallest timestamp; without --deep, of the first records of batches.
    */
   min_timestamp: number | null;
   /**
@@ -1987,7 +1987,10 @@ export interface Replayed {
  */
 export interface ReplayedGroup {
   type: "replayed_group";
-  file: string;
+  /**
+   * The group.
+   */
+  group: string;
   /**
    * Topic on the disks.
    */
@@ -1996,14 +1999,6 @@ export interface ReplayedGroup {
    * Partition on the disks.
    */
   partition: number;
-  /**
-   * Log directory that contains the partition.
-   */
-  log_dir: string | null;
-  /**
-   * The group.
-   */
-  group: string;
   /**
    * Committed offset on the disks.
    */

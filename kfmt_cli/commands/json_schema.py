@@ -118,8 +118,10 @@ def _object(type_: RowType) -> Schema:
             "required": ["type"],
         }
     members, required = _members(type_.columns)
-    front: dict[str, Schema] = {"type": {"const": type_.name}, "file": TEXT}
-    if type_.placed is not Placed.NOWHERE:
+    front: dict[str, Schema] = {"type": {"const": type_.name}}
+    if type_.placed is not Placed.NO_FILE:
+        front["file"] = TEXT
+    if type_.placed.has_place:
         front |= {name: {**_PLACES[name], "description": doc} for name, doc in PLACE.items()}
         required = [*(name for name in front if name != "type"), *required]
     more: Schema = {"additionalProperties": INTEGER} if type_.name == "summary" else _CLOSED

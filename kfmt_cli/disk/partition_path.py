@@ -41,7 +41,7 @@ def _members(path: str, placed: Placed, _: str) -> dict[str, object]:
 
 def with_place(row: dict[str, object], placed: Placed) -> dict[str, object]:
     """An object with `PLACE` inserted after its file, if its type has one."""
-    if placed in (Placed.NO_FILE, Placed.NOWHERE) or not isinstance(row.get("file"), str):
+    if not placed.has_place or not isinstance(row.get("file"), str):
         return row
     made: dict[str, object] = {}
     for name, value in row.items():

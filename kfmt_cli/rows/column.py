@@ -98,6 +98,11 @@ class Placed(enum.Enum):
     FILE = enum.auto()
     PARTITION = enum.auto()
 
+    @property
+    def has_place(self) -> bool:
+        """Whether objects have the members of `PLACE`."""
+        return self in (Placed.FILE, Placed.PARTITION)
+
 
 # Members of such an object after `file`.
 PLACE = {
