@@ -39,11 +39,12 @@ class CatCommand(GroupedCommand):
             formatter.write_text("Escapes: \\n, \\r, \\t, \\0, \\\\ and \\xHH.")
 
 
+PLAIN = "%s\\n"
+
+
 @click.command(cls=CatCommand, short_help="Stream records for other programs, like kcat.")
 @paths
-@click.option(
-    "-f", "--form", default="%s\\n", show_default=True, help="Format string for each record."
-)
+@click.option("-f", "--form", help=f"Format string for each record. [default: {PLAIN}]")
 @click.option(
     "--json", "json_", is_flag=True, help="Write the JSON objects of kcat -J, without type."
 )
@@ -64,7 +65,7 @@ class CatCommand(GroupedCommand):
 @common(color, strict, max_findings, max_decompressed)
 def cat(
     paths: tuple[str, ...],
-    form: str,
+    form: str | None,
     null: str,
     asked: Asked,
     latest: bool,
@@ -88,6 +89,8 @@ def cat(
     from kfmt_cli.commands.cat import Cat
     from kfmt_cli.render.record_format import kcat_json, writer
 
+    if json_ and form is not None:
+        raise UsageError("--json cannot be combined with --form")
     if latest and asked.last is not None:
         raise UsageError("--latest cannot be combined with --last")
     asked = replace(asked, latest=latest)
@@ -97,6 +100,6 @@ def cat(
             "--isolation read_committed"
         )
     run = common.run()
-    write = kcat_json if json_ else writer(form, os.fsencode(null))
+    write = kcat_json if json_ else writer(form or PLAIN, os.fsencode(null))
     task = Cat(run, write, asked, *payloads.readers, follow, limit, common.limit)
     task.paths(paths)

@@ -115,11 +115,13 @@ def dump(
         raise UsageError("--bits cannot be combined with --records, --format or --json")
     look = Look(mode, common.wide, names, bits)
     run = common.run(look=look)
+    table, of_records = run.sink.look.table, (RECORD.name, DECODED_RECORD.name)
+    records = records or table in of_records
     reading = RowsReading(records, asked.wanted, common.limit)
-    of_logs = run.sink.look.table in ("", BATCH.name, RECORD.name, DECODED_RECORD.name)
+    of_logs = table in ("", BATCH.name, *of_records)
     only_logs = records or bits or names or asked or not (sink.mixes_types or not of_logs)
     if only_logs and not of_logs:
-        raise UsageError(f"--table {run.sink.look.table}: only logs are read with these options")
+        raise UsageError(f"--table {table}: only logs are read with these options")
     every = all_files or not sink.for_people
     kinds = LOGS if only_logs else None
     task = Dump(run, reading, limit, common.jobs, every, topic, kinds, _kind_of(layout))

@@ -62,7 +62,10 @@ def find(
     from kfmt_cli.commands.find import Find, Sought
     from kfmt_cli.core.times import milliseconds
 
-    if sum((offset is not None, timestamp is not None, bool(asked))) != 1:
+    n_given = sum((offset is not None, timestamp is not None, bool(asked)))
+    if n_given > 1:
+        raise UsageError("--offset, --timestamp and record filters cannot be combined")
+    if not n_given:
         raise UsageError("give --offset, --timestamp or a record filter such as --key")
     at = None if timestamp is None else milliseconds("--timestamp", timestamp)
     sought = Sought(offset, at, asked)

@@ -25,7 +25,9 @@ from kfmt_cli.errors import UsageError
 @click.argument("file", type=InputPath())
 @click.option("--offset", type=int, help="Show the batch that contains this offset.")
 @click.option(
-    "--position", type=int, help="Show the batch or entry that contains this byte of the file."
+    "--position",
+    type=click.IntRange(min=0),
+    help="Show the batch or entry that contains this byte of the file.",
 )
 @click.option(
     "--entry",

@@ -22,9 +22,9 @@ from kfmt_cli.cli.options import (
 
 @command(short_help="Show why segments are kept, and until when.")
 @paths
-@click.option("--retention-ms", type=int, help="retention.ms; -1 for no limit.")
+@click.option("--retention-ms", type=click.IntRange(min=-1), help="retention.ms; -1 for no limit.")
 @click.option("--retention-bytes", type=int, help="retention.bytes; -1 for no limit.")
-@click.option("--segment-ms", type=int, help="segment.ms.")
+@click.option("--segment-ms", type=click.IntRange(min=1), help="segment.ms.")
 @click.option("--segment-bytes", type=Size(), help="segment.bytes.")
 @click.option("--segment-index-bytes", type=Size(), help="segment.index.bytes.")
 @click.option("--cleanup-policy", help="cleanup.policy: delete, compact or compact,delete.")

@@ -138,3 +138,26 @@ def test_old_segments_do_not_stay_next_to_new_ones(tmp_path: Path) -> None:
     done = kfmt("build", "-", to, "--segment-bytes", "20000", "--force", stdin=rows)
     assert done.code == 0
     assert {path: path.read_bytes() for path in every_path(to)} == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("cat", PARTITION, "--json", "-f", "%o"), "--json cannot be combined with --form"),
+        (("find", PARTITION, "--offset", "5", "--timestamp", "3"), "cannot be combined"),
+        (("find", PARTITION), "give --offset, --timestamp or a record filter"),
+        (("hex", ORDERS, "--position", "-1"), "-1 is not in the range"),
+        (("retention", PARTITION, "--retention-ms", "-5"), "-5 is not in the range"),
+    ],
+    ids=lambda item: item[0] if isinstance(item, tuple) else "",
+)
+def test_options_that_contradict_each_other(words: tuple[str | Path, ...], said: str) -> None:
+    done = kfmt(*words)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_the_table_of_records_has_records() -> None:
+    done = kfmt("dump", PARTITION, "--format", "csv", "--table", "record")
+    assert done.out == kfmt("dump", PARTITION, "--format", "csv", "--records").out.replace("\r", "")
+    assert len(done.out.splitlines()) > 1500
