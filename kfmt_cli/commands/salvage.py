@@ -50,6 +50,7 @@ from kfmt_cli.writing.salvage.holes import NO_END, Gaps, Hole, Salvaged
 from kfmt_cli.writing.salvage.rearrange import (
     ASIDE,
     Rearranged,
+    placed_offsets,
     rearranged,
     told_of,
     write_arranged,
@@ -333,8 +334,9 @@ class Salvage:
         written, aside = write_arranged(staging, str(partition.below), scanned, made, last)
         for name in aside:
             self._index(staging, classify(str(staging.folder / name), name), PurePath(name).parent)
+        placed = placed_offsets(scanned, made)
         for number, (one, result) in enumerate(zip(scanned, results, strict=True)):
-            done, holes = told_of(scanned, number, made)
+            done, holes = told_of(scanned, number, made, placed)
             result.numbers = {counted: getattr(done, counted) for counted in COUNTED}
             for hole in holes:
                 self._hole(one.log, hole)

@@ -118,6 +118,17 @@ def test_every_batch_finds_its_place(change: Callable[[Files], Files], tmp_path:
     assert start["log_end_offset"] == 1500
 
 
+def test_offsets_that_another_log_has_are_not_lost(tmp_path: Path) -> None:
+    """A copy of a log, under a name that cuts its first batch."""
+    files = sample(ORDERS)
+    done, main, _ = salvaged({**files, name(485): files[name(480)]}, tmp_path)
+    assert batches_of(main) == every_batch()
+    holes = done.of("hole")
+    assert holes
+    assert {(hole["first_offset"], hole["last_offset"]) for hole in holes} == {(None, None)}
+    assert not done.of("missing")
+
+
 def test_of_two_batches_that_contradict_each_other_one_is_set_aside(tmp_path: Path) -> None:
     files = dict(sample(ORDERS))
     data = files[name(240)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kfmt_cli.broker.start.ranges import Ranges, merged, without
 from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.findings.log import OFFSETS_BACKWARDS
@@ -139,10 +140,22 @@ def _write_parts(
         out.abandon()
 
 
+def placed_offsets(scanned: Sequence[Scanned], made: Rearranged) -> Ranges:
+    """The offsets of the undamaged batches in the segments."""
+    parts = (part for _, parts in made.arranged.segments for part in parts)
+    return merged(
+        range_
+        for part in parts
+        if part.log < len(scanned)
+        for range_ in scanned[part.log].held.offsets_in(part.position, part.size)
+    )
+
+
 def told_of(
-    scanned: Sequence[Scanned], number: int, made: Rearranged
+    scanned: Sequence[Scanned], number: int, made: Rearranged, placed: Ranges
 ) -> tuple[Salvaged, list[Hole]]:
-    """The result for a log: its counts, and the byte ranges that are not in the segments."""
+    """The result for a log: its counts, and the byte ranges that are not in the segments. placed:
+    the offsets that are, from whichever log."""
     one = scanned[number]
     bases = (part.held.base_offset for part in scanned)
     until = min((base for base in bases if base > one.held.base_offset), default=NO_END)
@@ -170,7 +183,16 @@ def told_of(
     if one.bytes > at:
         holes.append(_hole(one, named, split, (at, one.bytes), (after, end)))
     done.holes = len(holes)
-    return done, holes
+    return done, [_without_placed(hole, placed) for hole in holes]
+
+
+def _without_placed(hole: Hole, placed: Ranges) -> Hole:
+    """A hole that misses only the offsets that no other log has."""
+    if hole.first_offset is None or hole.last_offset is None:
+        return hole
+    lost = without([(hole.first_offset, hole.last_offset)], placed)
+    first, last = (lost[0][0], lost[-1][1]) if lost else (None, None)
+    return replace(hole, first_offset=first, last_offset=last)
 
 
 def _out_of_place(one: Scanned, mine: Sequence[Neighbours], until: int) -> list[tuple[int, str]]:
