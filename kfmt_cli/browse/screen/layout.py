@@ -291,7 +291,7 @@ class BrowserLayout(App[None]):
         if self.text.display and self.view is None and self._selected.file is None:
             at = self.text.scroll_offset.y
             self.show_home(self._selected)
-            self.text.scroll_to(y=at, animate=False)
+            self.text.scroll_to(y=at, animate=False, force=True)
         self.tell()
 
     # Views.
@@ -356,7 +356,7 @@ class BrowserLayout(App[None]):
         if view.finds and len(shown.splitlines()) >= self.text.size.height:
             # As on a terminal, the losses and the remedies come last.
             self.text.heading = f" {self._title(view)}   Home: all findings"
-            self.text.scroll_end(animate=False)
+            self.text.scroll_end(animate=False, force=True)
         if has_keys:
             self.disk_tree.focus()
 
