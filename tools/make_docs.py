@@ -236,6 +236,9 @@ All kinds of findings. Names are stable.
 - **warning**: a broker tolerates it, but you should know (exit code 1 with `--strict`);
 - **note**: for information, no action needed.
 
+Where a log is damaged, `index-missing` and `time-index-missing` are notes: its next start rebuilds
+what it keeps.
+
 *After a crash*, a broker finds no `.kafka_cleanshutdown` and recovers each partition from its
 recovery point (`recovery-point-offset-checkpoint`), and always the last segment. Everything before
 the recovery point is treated as *after a clean shutdown*, when nothing is recovered. Each sentence

@@ -90,8 +90,9 @@ def dump(
     """Show every field of every batch or record, and every entry of any other file.
 
     Directories are read in order of topic, partition and base offset. All files are shown; with
-    --records, an offset range or CSV, only logs. Use - for standard input. Damage is reported in
-    place and reading continues after it. Internal topic keys and values are decoded.
+    --records, a selection or CSV, only logs and KRaft snapshots. Use - for standard input, a log.
+    Damage is reported in place and reading continues after it. Internal topic keys and values are
+    decoded.
 
     \b
     Examples:

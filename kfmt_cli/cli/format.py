@@ -24,8 +24,8 @@ def format_command(
 ) -> None:
     """Show the fields of a format: position, type, meaning and bits.
 
-    NAME is a format, a file name or suffix, or an internal topic. Without NAME, lists all formats.
-    kfmt reads and writes using these same tables.
+    NAME is a format, a file name or suffix, or a topic of Kafka such as __consumer_offsets. Without
+    NAME, lists all formats. kfmt reads and writes using these same tables.
 
     \b
     Examples:

@@ -37,9 +37,9 @@ else:  # not generic in every version of click
 
 EXIT_CODES = (
     "Exit codes: 0 clean; 1 findings of severity error, or a lookup found nothing; 2 usage error; "
-    "3 an input could not be read; 4 Spark could not start (pipeline), or kfmt's compiled kernel "
-    "is incomplete; 130 interrupted. If the output is closed early, as by head, the code reflects "
-    "what was read so far."
+    "3 an input could not be read, or output not written; 4 Spark could not start (pipeline), or "
+    "kfmt's compiled kernel is incomplete; 130 interrupted. If the output is closed early, as by "
+    "head, the code reflects what was read so far."
 )
 
 

@@ -55,7 +55,7 @@ from kfmt_cli.cli.options import (
     "--force",
     is_flag=True,
     help="Replace existing files in DST. With --in-place: proceed even if a broker holds the log "
-    "directory or a log is growing.",
+    "directory, or a log is growing or damaged.",
 )
 @common(output_format, color, strict)
 def rebuild_index(
