@@ -126,8 +126,11 @@ class Build:
         with staged(destination, force) as staging:
             run.left_over(staging.left_over)
             for each in partitions:
-                each.check()
-                folder = each.name if self.topic is None else f"{self.topic}-{each.partition}"
+                if self.topic is None:
+                    each.check()
+                    folder = each.name
+                else:  # also of a directory that was no partition
+                    folder = f"{self.topic}-{each.partition or 0}"
                 made = restored(each, staging, folder, self.rolling, options.codec)
                 logs |= made.writer.logs
                 n_records += made.counts.records

@@ -120,3 +120,19 @@ def test_a_directory_without_tables(tmp_path: Path) -> None:
     done = kfmt("build", ORDERS.parent, tmp_path / "made")
     assert done.code == 2
     assert "no table of records in Parquet files" in done.err
+
+
+def test_a_directory_that_is_no_partition_gets_a_topic(tmp_path: Path) -> None:
+    (tmp_path / "copied").mkdir()
+    for log in ORDERS.parent.glob("*.log"):
+        shutil.copy(log, tmp_path / "copied")
+    assert kfmt("export", tmp_path / "copied", "--to", tmp_path / "table").code == 0
+    done = kfmt("build", tmp_path / "table", tmp_path / "to")
+    assert done.code == 3
+    assert "'': a topic name has 1 to 249 characters" in done.err
+    assert kfmt("build", tmp_path / "table", tmp_path / "to", "--topic", "foo").code == 0
+    assert [path.name for path in (tmp_path / "to").iterdir()] == ["foo-0"]
+    one, two = (
+        kfmt("cat", path, "-f", "%o %k %s\\n").out for path in (ORDERS.parent, tmp_path / "to")
+    )
+    assert one == two
