@@ -93,6 +93,12 @@ class Merge:
         self._last_words(n_done, destination)
 
     def _chosen(self, partitions: Sequence[ComparedPartition]) -> Iterator[ComparedPartition]:
+        """The wanted partitions, by name; raises UsageError for unknown topics or brokers."""
+        copies = [copy for each in partitions for copy in each.copies]
+        brokers = sorted({copy.broker_id for copy in copies if copy.broker_id is not None})
+        if self.branch is not None and self.branch not in brokers:
+            ids = ", ".join(map(str, brokers)) or "none"
+            raise UsageError(f"--branch: no replica of broker {self.branch}; known: {ids}")
         known = {partition.place[0] for partition in partitions}
         for topic in sorted(self.topics - known):
             raise UsageError(f"--topics: no replica of {topic}; known: {', '.join(sorted(known))}")

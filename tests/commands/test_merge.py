@@ -137,6 +137,7 @@ def test_a_merged_directory_in_its_place_loses_nothing(tmp_path: Path) -> None:
     [
         (("--topics", "other"), 2, "no replica of other; known: t"),
         (("--branch", "x"), 2, "--branch"),
+        (("--branch", "3"), 2, "--branch: no replica of broker 3; known: none"),
     ],
 )
 def test_wrong_usage(tmp_path: Path, words: tuple[str, ...], code: int, said: str) -> None:
