@@ -26,10 +26,12 @@ from kfmt_cli.commands.replicas.branches import Branch
 from kfmt_cli.commands.replicas.command import CompareDisks, ComparedPartition
 from kfmt_cli.commands.replicas.nodes import DiskReplica
 from kfmt_cli.commands.run import Progress, Run
+from kfmt_cli.commands.salvaged_partition import base_of, is_swap
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds import PARTITION_METADATA
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import classify, printable, size_of
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings.finding import has_errors
@@ -120,14 +122,16 @@ class Merge:
         others.sort(key=_worth, reverse=True)
         start = min(replica.log_start or 0 for replica in (best, *others))
         end = max(min(each.log_end or 0, limits[each]) for each in (best, *others))
-        parts = [list(self._scans(best, [(start, END)], END, progress))]
+        parts = [list(self._scans(best, _logs(best), [(start, END)], END, progress))]
         wanted = gaps = list(_gaps(_held(parts[0]), start, END))
         if is_compacted := self._is_compacted(partition):  # what was cleaned stays so
             damaged = common([*best.damaged, *_around_unheld(parts[0], end)], gaps)
             wanted = merged([*damaged, *(gap for gap in gaps if start in gap or END in gap)])
-        parts += (list(self._scans(each, wanted, limits[each], progress)) for each in others)
+        for each in (best, *others):
+            logs = [*([] if each is best else _logs(each)), *_swaps(each)]
+            parts.append(list(self._scans(each, logs, wanted, limits[each], progress)))
         scans = [scan for part in parts for scan in part]
-        owners = [r for r, part in zip((best, *others), parts, strict=True) for _ in part]
+        owners = [r for r, part in zip((best, best, *others), parts, strict=True) for _ in part]
         n_own = len(parts[0])
         held = [scan.held for scan in scans]
         arranged = arrange_replicas(held[:n_own], held[n_own:], wanted)
@@ -137,9 +141,9 @@ class Merge:
         below = PurePath(partition.name)
         made = Rearranged(arranged, [], b"", len(scans))
         written, _ = write_arranged(staging, str(below), scans, made, -1)
-        logs = [classify(str(staging.folder / name), name) for name in written]
-        self._carry(staging, below, (best, *others), logs[0])
-        write_missing(staging, below, logs, self.interval, Gaps(logs[0].base - 1))
+        made_logs = [classify(str(staging.folder / name), name) for name in written]
+        self._carry(staging, below, (best, *others), made_logs[0])
+        write_missing(staging, below, made_logs, self.interval, Gaps(made_logs[0].base - 1))
         epochs, sources = _facts(arranged, scans, owners, is_compacted)
         staging.put(str(below / LEADER_EPOCHS), epoch_checkpoint(epochs))
         offsets = merged(range_ for source in sources for range_ in source.offsets)
@@ -189,19 +193,25 @@ class Merge:
         return None
 
     def _scans(
-        self, replica: DiskReplica, wanted: Ranges, end: int, progress: Progress
+        self,
+        replica: DiskReplica,
+        logs: Iterable[Input],
+        wanted: Ranges,
+        end: int,
+        progress: Progress,
     ) -> Iterator[Scanned]:
-        """The undamaged batches in the logs of a replica that have wanted offsets, below `end`."""
+        """The undamaged batches in logs of a replica that have wanted offsets, below `end`."""
         extents = {base: (first, last) for base, first, last, _ in replica.segments}
         salvager = Salvager(self.limit, self.jobs)
-        for log in _logs(replica):
-            extent = extents.get(log.base)
+        for log in logs:
+            extent = None if is_swap(log) else extents.get(log.base)
             if extent is not None and not common([(extent[0], extent[1] - 1)], wanted):
                 progress.advance(size_of(log))
                 continue
             try:
-                base = log.base
-                scan = salvager.scan(log, base, False, lambda _: None, progress.advance)
+                scan = salvager.scan(
+                    log, base_of(log) or 0, False, lambda _: None, progress.advance
+                )
             except InputError as error:
                 self.run.complain(str(error))
                 continue
@@ -297,6 +307,14 @@ def _limits(branches: Sequence[Branch], wanted: Branch) -> Iterator[tuple[DiskRe
 
 def _logs(replica: DiskReplica) -> list[Input]:
     return [] if replica.folder is None else replica.folder.logs
+
+
+def _swaps(replica: DiskReplica) -> list[Input]:
+    """The logs with which the broker was about to replace others, which it may have deleted."""
+    if replica.folder is None:
+        return []
+    files = map(replica.folder.input, replica.folder.readable)
+    return [file for file in files if file.kind is LOG and is_swap(file)]
 
 
 def _worth(replica: DiskReplica) -> tuple[int, int]:

@@ -227,3 +227,25 @@ def test_a_partition_without_an_undamaged_batch_is_named(tmp_path: Path) -> None
     assert "not merged: t-0: no replica has a batch that is undamaged" in done.err
     assert "nothing was merged; 1 partition not merged" in done.out + done.err
     assert not (tmp_path / "to").exists()
+
+
+def test_a_log_that_was_to_replace_others_is_read(tmp_path: Path) -> None:
+    """Its start would put it in their place, which are deleted."""
+    folder = tmp_path / "disk/orders-0"
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1/orders-0", folder)
+    (folder / f"{480:020}.log").rename(folder / f"{480:020}.log.swap")
+    for index in folder.glob(f"{480:020}.*index"):
+        index.unlink()
+    code, (row,), _ = merged(tmp_path / "disk", "--to", tmp_path / "to")
+    assert (code, row["offsets"], row["missing"]) == (0, [[0, 1499]], [])
+    assert kfmt("check", tmp_path / "to").code == 0
+
+
+def test_a_segment_that_every_replica_lacks_is_named(tmp_path: Path) -> None:
+    for name in ("1", "2"):
+        folder = tmp_path / name / "orders-0"
+        shutil.copytree(SAMPLES / "kafka-3.9.1-broker1/orders-0", folder)
+        for file in folder.glob(f"{480:020}.*"):
+            file.unlink()
+    code, (row,), _ = merged(tmp_path / "1", tmp_path / "2", "--to", tmp_path / "to")
+    assert (code, row["missing"]) == (1, [[480, 719]])
