@@ -66,6 +66,24 @@ def test_check_counts_what_it_does_not_show_of_indexes(tmp_path: Path) -> None:
         assert done.codes.count("index-entries-not-increasing") == int(most)
 
 
+def test_hidden_findings_are_counted_too(tmp_path: Path) -> None:
+    log = kfmt("dump", ORDERS, "--records", "--json").out.encode()
+    assert kfmt("build", "-", tmp_path / "a-0", "--batch-records", "1", stdin=log).code == 0
+    for path in (tmp_path / "a-0").glob("*.log"):
+        data = bytearray(path.read_bytes())
+        at = 0
+        while at < len(data):
+            data[at + 17] ^= 1
+            at += 12 + struct.unpack_from(">i", data, at + 8)[0]
+        path.write_bytes(bytes(data))
+    words = "hidden by --only or --ignore"
+    every = kfmt("check", tmp_path / "a-0")
+    assert "crc-mismatch ×1500" in every.out.replace("\u202f", "").replace("1 500", "1500")
+    assert words not in every.out + every.err
+    done = kfmt("check", tmp_path / "a-0", "--ignore", "crc-mismatch")
+    assert f"1 500 findings {words}" in (done.out + done.err).replace("\u202f", " ")
+
+
 def test_predictions_do_not_depend_on_what_is_shown(damaged: Path) -> None:
     few, many = (kfmt("check", damaged, "--json", "--max-findings", most) for most in ("1", "1000"))
     for kind in ("broker_start", "next"):

@@ -37,7 +37,10 @@ class CheckedDirectory(Tally):
     notes: int = 0
     findings: Findings = field(default_factory=Findings)
     all: list[Finding] = field(default_factory=list)
-    """All of its findings, including those that --only or --ignore hide."""
+    """Its findings, including those that --only or --ignore hide; of each file and kind, the first
+    ones."""
+    hidden: int = 0
+    """The number of those that --only or --ignore hide."""
     extents: dict[int, tuple[int, int]] = field(default_factory=dict)
     """First offset and end offset of each log, by base offset."""
     has_transactions: bool = False

@@ -301,10 +301,12 @@ class CheckPaths:
     def _left_out(self, findings: Findings) -> None:
         """Count the findings about an index that were not kept."""
         for code, number in findings.left_out():
+            report = self._report_of(findings.held[0].file)
             if self.takes(code.name):
-                report = self._report_of(findings.held[0].file)
                 report.count_more(code, number)
                 report.findings.leave_out(code, number)
+            else:
+                report.hidden += number
 
     def _finding(self, finding: Finding, is_looked_at: bool = True) -> None:
         report = self._report_of(finding.file)
@@ -316,6 +318,8 @@ class CheckPaths:
         if self.takes(finding.code.name):
             report.count([finding])
             report.findings.take([finding])
+        else:
+            report.hidden += 1
 
     def _grew(self, report: CheckedDirectory, file: str) -> bool:
         """Whether a file has grown since it was read."""

@@ -120,8 +120,7 @@ def _show_people(
     if bad and len(shown) < len(listed):
         words = count(len(healthy), "healthy directory", "healthy directories")
         sink.remark(f"{words} not shown; use --all to list them")
-    told = sum(report.errors + report.warnings + report.notes for report in listed)
-    if ignored := sum(len(report.all) for report in listed) - told:
+    if ignored := sum(report.hidden for report in listed):
         words = f"{count(ignored, 'finding')} hidden by --only or --ignore"
         sink.remark(f"{words}, but included in the start prediction")
     answers = _answers(starts, found, steps, theme, run.summary.unread)
