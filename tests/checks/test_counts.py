@@ -84,6 +84,13 @@ def test_hidden_findings_are_counted_too(tmp_path: Path) -> None:
     assert f"1 500 findings {words}" in (done.out + done.err).replace("\u202f", " ")
 
 
+@pytest.mark.parametrize("name", [f"orders-0/{0:020}.index", "meta.properties"])
+def test_a_healthy_file_without_a_log_is_said_to_be_healthy(name: str) -> None:
+    done = kfmt("check", ORDERS.parent / name)
+    assert done.code == 0
+    assert "no damage in the files given" in done.out + done.err
+
+
 def test_predictions_do_not_depend_on_what_is_shown(damaged: Path) -> None:
     few, many = (kfmt("check", damaged, "--json", "--max-findings", most) for most in ("1", "1000"))
     for kind in ("broker_start", "next"):

@@ -120,6 +120,8 @@ def _show_people(
     if bad and len(shown) < len(listed):
         words = count(len(healthy), "healthy directory", "healthy directories")
         sink.remark(f"{words} not shown; use --all to list them")
+    if not (listed or run.summary.unread):
+        sink.remark("no damage in the files given; no start is predicted without a log", "good")
     if ignored := sum(report.hidden for report in listed):
         words = f"{count(ignored, 'finding')} hidden by --only or --ignore"
         sink.remark(f"{words}, but included in the start prediction")
