@@ -223,7 +223,8 @@ def next_start_words(following: Next, unread: int = 0) -> str:
 def either_start_words(starts: Sequence[Start], unread: int = 0) -> str:
     """Whether a broker starts if it is unknown how it stopped."""
     if not starts:
-        return "not a partition directory: no broker start predicted"
+        words = "not a partition directory: no broker start predicted"
+        return _unknown(unread) if unread else words
     version = version_words(start.kafka for start in starts)
     fails = {start.after for start in starts if not start.starts}
     if unread and len(fails) < 2:

@@ -152,3 +152,8 @@ def test_a_start_in_a_few_words(
     more: dict[str, Any], lost: list[tuple[int, int]], words: str
 ) -> None:
     assert start_words(start(**more), lost) == words
+
+
+def test_what_was_not_read_is_no_reason_to_call_a_directory_none() -> None:
+    assert either_start_words([], 1) == "1 input not read: no broker start predicted"
+    assert either_start_words([]).startswith("not a partition directory")
