@@ -120,7 +120,7 @@ def dump(
     records = records or table in of_records
     reading = RowsReading(records, asked.wanted, common.limit)
     of_logs = table in ("", BATCH.name, *of_records)
-    only_logs = records or bits or names or asked or not (sink.mixes_types or not of_logs)
+    only_logs = records or bits or names or asked or (of_logs and not sink.mixes_types)
     if only_logs and not of_logs:
         raise UsageError(f"--table {table}: only logs are read with these options")
     every = all_files or not sink.for_people

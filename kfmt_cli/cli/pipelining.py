@@ -172,10 +172,10 @@ class PipelineCall:
         from kfmt_cli.writing.output import need_apart
 
         to = _absolute(self.options.to)
-        if "://" not in to and Path(to).exists() and not Path(to).is_dir():
-            raise UsageError(f"{self.options.to}: exists and is not a directory")
         if "://" not in to:
-            need_apart(to, self.options.paths)
+            if Path(to).exists() and not Path(to).is_dir():
+                raise UsageError(f"{self.options.to}: exists and is not a directory")
+            need_apart(self.options.to, self.options.paths)
         return to
 
     @staticmethod

@@ -41,7 +41,7 @@ class LogStarts:
         folder = path.rpartition(os.sep)[0]
         if base_offset is not None and folder not in self._seen:
             self._seen.add(folder)
-            self._tell(name.rpartition("/")[0] or name, Path(folder).resolve(), base_offset)
+            self._tell(name.rpartition("/")[0] or name, Path(path).parent.resolve(), base_offset)
 
     def of(self, partition: Partition) -> None:
         """Note the unreadable offsets of a partition."""

@@ -123,18 +123,19 @@ class Merge:
         start = min(replica.log_start or 0 for replica in (best, *others))
         end = max(min(each.log_end or 0, limits[each]) for each in (best, *others))
         parts = [list(self._scans(best, _logs(best), [(start, END)], END, progress))]
-        wanted = gaps = list(_gaps(_held(parts[0]), start, END))
+        held = [scan.held for scan in parts[0]]
+        wanted = gaps = without([(start, END)], (pair for log in held for pair in log.offsets))
+        owed = [(start, end - 1)]
         if is_compacted := self._is_compacted(partition):  # what was cleaned stays so
-            damaged = common([*best.damaged, *_around_unheld(parts[0], end)], gaps)
-            wanted = merged([*damaged, *(gap for gap in gaps if start in gap or END in gap)])
+            owed = common([*best.damaged, *_around_unheld(parts[0], end)], gaps)
+            wanted = merged([*owed, *(gap for gap in gaps if start in gap or END in gap)])
         for each in (best, *others):
             logs = [*([] if each is best else _logs(each)), *_swaps(each)]
             parts.append(list(self._scans(each, logs, wanted, limits[each], progress)))
         scans = [scan for part in parts for scan in part]
         owners = [r for r, part in zip((best, best, *others), parts, strict=True) for _ in part]
-        n_own = len(parts[0])
-        held = [scan.held for scan in scans]
-        arranged = arrange_replicas(held[:n_own], held[n_own:], wanted)
+        others_held = [scan.held for scan in scans[len(held) :]]
+        arranged = arrange_replicas(held, others_held, wanted)
         if not arranged.segments:
             self._refuse(partition, NO_BATCH)
             return False
@@ -146,9 +147,7 @@ class Merge:
         write_missing(staging, below, made_logs, self.interval, Gaps(made_logs[0].base - 1))
         epochs, sources = _facts(arranged, scans, owners, is_compacted)
         staging.put(str(below / LEADER_EPOCHS), epoch_checkpoint(epochs))
-        offsets = merged(range_ for source in sources for range_ in source.offsets)
-        missing = without(damaged, offsets) if is_compacted else _gaps(offsets, start, end - 1)
-        self._tell(partition, below, sources, list(missing))
+        self._tell(partition, below, sources, owed)
         return True
 
     def _is_compacted(self, partition: ComparedPartition) -> bool:
@@ -247,10 +246,12 @@ class Merge:
         partition: ComparedPartition,
         below: PurePath,
         sources: list[MergedFrom],
-        missing: Ranges,
+        owed: Ranges,
     ) -> None:
-        """Report which offsets of a partition came from where, and which are in no replica."""
+        """Report which offsets of a partition came from where, and which are in no replica. owed:
+        those that should have been in one."""
         offsets = merged(range_ for source in sources for range_ in source.offsets)
+        missing = without(owed, offsets)
         self._n_missing += size_of_ranges(missing)
         if missing:
             self.run.host.reached(ExitCode.FINDINGS)
@@ -320,22 +321,6 @@ def _swaps(replica: DiskReplica) -> list[Input]:
 def _worth(replica: DiskReplica) -> tuple[int, int]:
     """The replica that gives the most has the greatest."""
     return size_of_ranges(replica.undamaged), replica.log_end or 0
-
-
-def _held(scans: Iterable[Scanned]) -> Ranges:
-    """The offsets of the undamaged batches in some logs."""
-    return merged(pair for scan in scans for pair in scan.held.offsets)
-
-
-def _gaps(held: Ranges, first: int, last: int) -> Iterator[Range]:
-    """The offsets from `first` to `last` that are not in ordered ranges."""
-    for low, high in held:
-        if first < low:
-            yield first, min(low - 1, last)
-        first = max(first, high + 1)
-        if first > last:
-            return
-    yield first, last
 
 
 def _around_unheld(scans: Sequence[Scanned], end: int) -> Iterator[Range]:

@@ -203,8 +203,8 @@ def _counted(rows: Rows) -> Section:
 
 
 def _logs(paths: tuple[str, ...], unread: list[str]) -> Iterator[Input]:
-    """The distinct logs under some paths, of directories those with records of their own, not
-    KRaft snapshots; raises InputError for an unusable path."""
+    """The distinct logs under some paths; KRaft snapshots only if their own path is given. Raises
+    InputError for an unusable path."""
     seen: set[str] = set()
     for target in without_doubles(map(_target, paths)):
         unread += target.unlisted
@@ -351,7 +351,7 @@ class FileRows:
     kind: str
     """The name of its kind, as in JSON."""
     findings: list[Finding]
-    """Its findings; of a log, those of the batches read so far."""
+    """Its findings; for a log, those in the batches read so far."""
     _sections: Callable[[], Iterable[Section]]
 
     def objects(self) -> Iterator[Object]:

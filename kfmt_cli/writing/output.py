@@ -330,8 +330,7 @@ def need_new(source: str, destination: str) -> None:
     target = Path(destination)
     if target.exists() or target.is_symlink():
         raise UsageError(f"{printable(destination)}: already exists; DST must not exist")
-    if Path(source).resolve() in target.resolve().parents:
-        raise UsageError(f"{printable(destination)}: is inside SRC")
+    need_apart(destination, [source])
 
 
 def need_apart(path: str, inputs: Iterable[str]) -> None:

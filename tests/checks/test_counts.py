@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.broken_partitions import ORDERS
 from tests.support.samples import Done, kfmt
+from tests.support.segments import with_broken_checksums
 
 
 @pytest.fixture
@@ -18,12 +19,7 @@ def damaged(tmp_path: Path) -> Path:
     folder = tmp_path / "orders-0"
     shutil.copytree(ORDERS, folder)
     for log in folder.glob("*.log"):
-        data = bytearray(log.read_bytes())
-        at = 0
-        while at < len(data):
-            data[at + 70] ^= 1
-            at += 12 + struct.unpack_from(">i", data, at + 8)[0]
-        log.write_bytes(bytes(data))
+        log.write_bytes(with_broken_checksums(log.read_bytes()))
     return folder
 
 
@@ -70,12 +66,7 @@ def test_hidden_findings_are_counted_too(tmp_path: Path) -> None:
     log = kfmt("dump", ORDERS, "--records", "--json").out.encode()
     assert kfmt("build", "-", tmp_path / "a-0", "--batch-records", "1", stdin=log).code == 0
     for path in (tmp_path / "a-0").glob("*.log"):
-        data = bytearray(path.read_bytes())
-        at = 0
-        while at < len(data):
-            data[at + 17] ^= 1
-            at += 12 + struct.unpack_from(">i", data, at + 8)[0]
-        path.write_bytes(bytes(data))
+        path.write_bytes(with_broken_checksums(path.read_bytes()))
     words = "hidden by --only or --ignore"
     every = kfmt("check", tmp_path / "a-0")
     assert "crc-mismatch ×1500" in every.out.replace("\u202f", "").replace("1 500", "1500")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crc32c import crc32c
 
 from tests.commands.test_diff import built
 from tests.commands.test_replicas import DAMAGED, unpacked
 from tests.support.samples import kfmt
-from tests.support.segments import positions
+from tests.support.segments import positions, undecodable
 from tools.kafka import SAMPLES
 
 LOG = "00000000000000000000.log"
@@ -161,7 +159,7 @@ def without_batch(folder: Path, number: int) -> Path:
     to = folder.with_name(f"{folder.name}-without-{number}")
     shutil.copytree(folder, to)
     data = (to / "t-0" / LOG).read_bytes()
-    at = [*positions(data), len(data)]
+    at = positions(data)
     (to / "t-0" / LOG).write_bytes(data[: at[number]] + data[at[number + 1] :])
     for index in (to / "t-0").glob("*index"):
         index.unlink()
@@ -205,11 +203,7 @@ def test_a_batch_that_cannot_be_decompressed_comes_from_the_others(
         if is_compacted:
             (tmp_path / name / "cleaner-offset-checkpoint").write_text("0\n1\ncodec-zstd 0 9\n")
     log = next(iter((tmp_path / "damaged/codec-zstd-0").glob("*.log")))
-    data = bytearray(log.read_bytes())
-    at, end = positions(bytes(data))[5:7]
-    data[at + 80 : at + 120] = bytes(40)
-    struct.pack_into(">I", data, at + 17, crc32c(bytes(data[at + 21 : end])))
-    log.write_bytes(data)
+    log.write_bytes(undecodable(log.read_bytes(), 5))
     folders = tmp_path / "damaged", tmp_path / "whole"
     code, (row,), _ = merged(*folders, "--to", tmp_path / "to")
     assert (code, row["missing"]) == (0, [])

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import struct
 from pathlib import Path
 
 import pytest
-from crc32c import crc32c
 
 from tests.support.samples import kfmt
-from tests.support.segments import positions
+from tests.support.segments import undecodable
 from tools.kafka import SAMPLES
 
 SAMPLE = SAMPLES / "kafka-3.9.1-broker1/codec-zstd-0"
@@ -21,11 +19,7 @@ def damaged(tmp_path: Path) -> Path:
     """A partition whose batch of offsets 500–599 has a valid checksum and is not zstd."""
     shutil.copytree(SAMPLE, tmp_path / "codec-zstd-0")
     log = next(iter((tmp_path / "codec-zstd-0").glob("*.log")))
-    data = bytearray(log.read_bytes())
-    at, end = positions(bytes(data))[5:7]
-    data[at + 80 : at + 120] = bytes(40)
-    struct.pack_into(">I", data, at + 17, crc32c(bytes(data[at + 21 : end])))
-    log.write_bytes(data)
+    log.write_bytes(undecodable(log.read_bytes(), 5))
     return tmp_path / "codec-zstd-0"
 
 

@@ -6,6 +6,8 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+from crc32c import crc32c
+
 NAME = "00000000000000000000.log"
 
 
@@ -15,6 +17,24 @@ def positions(data: bytes) -> list[int]:
     while found[-1] < len(data):
         found.append(found[-1] + 12 + struct.unpack_from(">i", data, found[-1] + 8)[0])
     return found
+
+
+def with_broken_checksums(data: bytes) -> bytes:
+    """The data of a log of magic 2 with a bit of each batch's checksum changed."""
+    made = bytearray(data)
+    for at in positions(data)[:-1]:
+        made[at + 17] ^= 1
+    return bytes(made)
+
+
+def undecodable(data: bytes, number: int) -> bytes:
+    """The data of a compressed log with a batch, by number, that has a valid checksum and cannot
+    be decompressed."""
+    made = bytearray(data)
+    at, end = positions(data)[number : number + 2]
+    made[at + 80 : at + 120] = bytes(40)
+    struct.pack_into(">I", made, at + 17, crc32c(bytes(made[at + 21 : end])))
+    return bytes(made)
 
 
 def with_bytes(data: bytes, at: int, new: bytes) -> bytes:

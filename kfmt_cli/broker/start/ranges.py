@@ -37,13 +37,21 @@ def merged(ranges: Iterable[Range]) -> Ranges:
 
 def without(ranges: Iterable[Range], others: Iterable[Range]) -> Ranges:
     """The parts of ranges that are outside others."""
-    left = merged(ranges)
-    for low, high in merged(others):
-        parts: Ranges = []
-        for first, last in left:
-            parts += [(first, min(last, low - 1)), (max(first, high + 1), last)]
-        left = [part for part in parts if part[0] <= part[1]]
-    return merged(left)
+    taken, at = merged(others), 0
+    left: Ranges = []
+    for first, last in merged(ranges):
+        rest = first
+        while at < len(taken) and taken[at][0] <= last:
+            low, high = taken[at]
+            if rest < low:
+                left.append((rest, low - 1))
+            rest = max(rest, high + 1)
+            if high > last:
+                break  # it may take from the next one, too
+            at += 1
+        if rest <= last:
+            left.append((rest, last))
+    return left
 
 
 def common(ranges: Iterable[Range], others: Iterable[Range]) -> Ranges:
