@@ -43,7 +43,7 @@ HEAD = "| job | time | what else | goal |\n|---|---|---|---|"
 DRIVER = """
 import re, sys
 from pathlib import Path
-from kfmt_cli.cli.pipeline import pipeline
+from kfmt_cli.commands.pipeline.options import pipeline
 pipeline.main(sys.argv[1:], standalone_mode=False)
 print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 """

@@ -14,8 +14,8 @@ from pathlib import Path
 from tools import kafka
 
 KFMT = [sys.executable, "-m", "kfmt_cli"]
-# pip does this for an installed kfmt; without, where Python may not write bytecode, each start would
-# take 0.2 s longer.
+# pip does this for an installed kfmt. Where Python may not write bytecode, each start would take
+# 0.2 s longer without.
 compileall.compile_dir(kafka.ROOT / "kfmt_cli", quiet=1)
 
 

@@ -22,7 +22,7 @@ from unittest.mock import patch
 from bench.make_files import FULL, HERE, make, make_many
 from bench.process import KFMT, machine, measure, put
 from kfmt_cli.checks.log.verifier import Verifier
-from kfmt_cli.commands.verify import Verify
+from kfmt_cli.commands.verify_crc.command import Verify
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.sharing import engine
 from tools import kafka

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from kfmt_cli.commands.python_api import (
+    from kfmt_cli.commands.python.python_api import (
         check,
         compaction,
         diff,
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
         state,
         txn,
     )
-    from kfmt_cli.commands.python_writing import build, export, rebuild_index, salvage
-    from kfmt_cli.commands.read import read_batches, read_file, read_records, verify
-    from kfmt_cli.commands.scanning import dataset, scan
+    from kfmt_cli.commands.python.python_writing import build, export, rebuild_index, salvage
+    from kfmt_cli.commands.python.read import read_batches, read_file, read_records, verify
+    from kfmt_cli.commands.python.scanning import dataset, scan
 
 
 def __getattr__(name: str) -> object:
@@ -62,6 +62,6 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = import_module(f"kfmt_cli.commands.{_MODULES.get(name, 'python_api')}")
+    module = import_module(f"kfmt_cli.commands.python.{_MODULES.get(name, 'python_api')}")
     found: object = getattr(module, name)
     return found

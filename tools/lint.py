@@ -37,6 +37,10 @@ LEVELS = [
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
+# Modules in the folder of a command that belong to the command line.
+OF_COMMAND_LINE = re.compile(rf"{PACKAGE}[./]commands[./]\w+[./](options|pipelining)\b")
+# The same in the folder of each command.
+PARTS_OF_COMMANDS = ("options", "command", "lines")
 # Loops that a compiler turns into one jump from instruction to instruction; cut up, they are slow.
 LOOPS = {"kernel._decode", "emit._row", "encode._measure", "encode._encode", "cell._preview"}
 LISTINGS = {"glob", "iglob", "rglob", "iterdir", "scandir", "listdir"}
@@ -118,7 +122,7 @@ class Source:
     @property
     def room(self) -> str:
         """The part of the package that it belongs to; `__main__` is above all of them."""
-        return self.path.relative_to(self.root / PACKAGE).parts[0].removesuffix(".py")
+        return _room(self.dotted)
 
     def imports(self) -> Iterator[tuple[int, str, list[str]]]:
         """What it imports, wherever in it: line, module, and the names from there."""
@@ -169,6 +173,13 @@ class House:
         )
 
 
+def _room(module: str) -> str:
+    """The part of the package that a module belongs to."""
+    if OF_COMMAND_LINE.match(module):
+        return "cli"
+    return module.split(".")[1] if "." in module else "__init__"
+
+
 def _sources(root: Path, room: str) -> list[Source]:
     return [Source(path, root, path.read_text()) for path in sorted((root / room).rglob("*.py"))]
 
@@ -180,8 +191,7 @@ def imports_point_down(house: House) -> Iterator[str]:
         if room.startswith("__"):
             continue
         for line, module, _ in source.imports():
-            parts = module.split(".")
-            other = parts[1] if parts[0] == PACKAGE and len(parts) > 1 else room
+            other = _room(module) if module.startswith(f"{PACKAGE}.") else room
             if other != room and not LEVEL[other] < LEVEL[room]:
                 yield f"{source.name}:{line}: {room} imports {other}"
 
@@ -236,7 +246,8 @@ def names_say_one_thing(house: House) -> Iterator[str]:
     )
     yield from (f"{n} classes are named {name}" for name, n in classes.items() if n > 1)
     stems = Counter(source.path.stem for source in house.package)
-    del stems["__init__"]
+    for each in ("__init__", *PARTS_OF_COMMANDS):
+        del stems[each]
     yield from (f"{n} modules are named {name}" for name, n in stems.items() if n > 2)
     for source in [*house.package, *house.others]:
         for node in source.nodes:

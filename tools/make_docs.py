@@ -17,15 +17,15 @@ import click
 from kfmt_cli.checks.registry import code_chapters
 from kfmt_cli.cli import MODULES, kfmt
 from kfmt_cli.commands.contract import contract, shapes_by_name, telling
-from kfmt_cli.commands.json_schema import schema_text
-from kfmt_cli.commands.reference import chapters
+from kfmt_cli.commands.explain.pages import PAGES
+from kfmt_cli.commands.explain.pages.page import facts_of
+from kfmt_cli.commands.format.command import chapters
+from kfmt_cli.commands.format.json_schema import schema_text
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.disk import kinds
 from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.formats.checkpoint import CHECKPOINTS
 from kfmt_cli.render.finding import consequences
-from kfmt_cli.render.pages import PAGES
-from kfmt_cli.render.pages.page import facts_of
 from kfmt_cli.rows.column import PLACE, Column, ColumnKind, RowType
 from kfmt_cli.rows.compared_range import COMPARED_RANGE
 from kfmt_cli.rows.counted_batches import COUNTED

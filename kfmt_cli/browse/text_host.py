@@ -9,7 +9,7 @@ from io import StringIO
 from rich.console import Console
 from rich.text import Text
 
-from kfmt_cli.commands.python_answer import Nobody
+from kfmt_cli.commands.python.python_answer import Nobody
 from kfmt_cli.commands.run import Run
 from kfmt_cli.errors import KfmtError, OutputClosed
 from kfmt_cli.render.sinks.sink import Look

@@ -46,7 +46,7 @@ class ListedView:
 
 
 def _stat(run: Run, place: ViewedPlace) -> None:
-    from kfmt_cli.commands.stat import Stat
+    from kfmt_cli.commands.stat.command import Stat
 
     Stat(run, (_by(place),)).paths(place.node.paths)
 
@@ -66,7 +66,7 @@ def _check(run: Run, place: ViewedPlace) -> None:
 
 
 def _lag(run: Run, place: ViewedPlace) -> None:
-    from kfmt_cli.commands.state import ShowState, Wanted
+    from kfmt_cli.commands.state.command import ShowState, Wanted
 
     ShowState(run, Wanted(), Limit()).paths(_groups(place.node, real=True))
 
@@ -95,13 +95,13 @@ def _topic(node: DiskNode) -> str | None:
 
 
 def _txn(run: Run, place: ViewedPlace) -> None:
-    from kfmt_cli.commands.txn import ShowTransactions
+    from kfmt_cli.commands.txn.command import ShowTransactions
 
     ShowTransactions(run, counts_first=True).paths(place.node.paths)
 
 
 def _producers(run: Run, place: ViewedPlace) -> None:
-    from kfmt_cli.commands.dump import Dump
+    from kfmt_cli.commands.dump.command import Dump
 
     Dump(run, kinds=None).paths(tuple(node.path for node in _snapshots(place)))
 
@@ -128,7 +128,7 @@ def _snapshots(place: ViewedPlace) -> list[DiskNode]:
 
 def _look_up(run: Run, place: ViewedPlace) -> None:
     from kfmt_cli.broker.lookup import OFFSET
-    from kfmt_cli.commands.index_check import show_lookups
+    from kfmt_cli.commands.index_check.command import show_lookups
 
     if place.offset is not None:
         show_lookups(run, place.node.paths, OFFSET, place.offset)
@@ -150,7 +150,7 @@ def _replicas(run: Run, place: ViewedPlace) -> None:
 
 def _retention(run: Run, place: ViewedPlace) -> None:
     from kfmt_cli.commands.log_settings import SettingsOf
-    from kfmt_cli.commands.retention import Retention
+    from kfmt_cli.commands.retention.command import Retention
 
     Retention(run, SettingsOf(None, {}), int(time.time() * 1000)).paths(place.node.paths)
 

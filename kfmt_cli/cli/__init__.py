@@ -1,4 +1,7 @@
-"""The command line: parses arguments and calls commands; one file per command."""
+"""The command line: the group of commands, and what their options share.
+
+The options of a command are in its folder, `commands/*/options.py`.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in MODULES:
             return None
-        module = importlib.import_module(f"kfmt_cli.cli.{MODULES[cmd_name]}")
+        module = importlib.import_module(f"kfmt_cli.commands.{MODULES[cmd_name]}.options")
         name = cmd_name.replace("-", "_")
         if hasattr(builtins, name):
             name = f"{name}_command"

@@ -14,7 +14,7 @@ def codes(_context: click.Context, _parameter: click.Parameter, start: str) -> l
 
 def pages(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
     """Names of pages of `explain`."""
-    from kfmt_cli.render.pages import PAGES
+    from kfmt_cli.commands.explain.pages import PAGES
 
     found = [name for name in PAGES if name.startswith(start)]
     return codes(context, parameter, start) + found
@@ -22,7 +22,7 @@ def pages(context: click.Context, parameter: click.Parameter, start: str) -> lis
 
 def formats(_context: click.Context, _parameter: click.Parameter, start: str) -> list[str]:
     """Names of formats."""
-    from kfmt_cli.commands.reference import chapters
+    from kfmt_cli.commands.format.command import chapters
 
     names = (layout.name for chapter in chapters() for layout in chapter.layouts)
     return [name for name in names if name.lower().startswith(start.lower())]

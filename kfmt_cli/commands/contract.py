@@ -9,12 +9,12 @@ from itertools import chain
 from kfmt_cli.broker.state import REPLAYS, replay_of
 from kfmt_cli.checks.comparison import RANGE
 from kfmt_cli.checks.index.checker import INDEX_RESULT
-from kfmt_cli.commands.build import BUILT
-from kfmt_cli.commands.convert import CONVERTED
-from kfmt_cli.commands.protocol_headers import REQUEST, RESPONSE
-from kfmt_cli.commands.rebuild import REBUILT
-from kfmt_cli.commands.salvage import SALVAGED
-from kfmt_cli.commands.verify import LOG_RESULT
+from kfmt_cli.commands.build.command import BUILT
+from kfmt_cli.commands.convert.command import CONVERTED
+from kfmt_cli.commands.protocol_headers.command import REQUEST, RESPONSE
+from kfmt_cli.commands.rebuild_index.command import REBUILT
+from kfmt_cli.commands.salvage.command import SALVAGED
+from kfmt_cli.commands.verify_crc.command import LOG_RESULT
 from kfmt_cli.disk.kinds import KINDS
 from kfmt_cli.disk.kinds.notes import ROWS as NOTES_ROWS
 from kfmt_cli.rows import cluster_rows, documents

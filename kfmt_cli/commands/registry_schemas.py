@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kfmt_cli.broker.state.schema_registry import RegistryReplay
 from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.commands.internal_topics import partitions_of
+from kfmt_cli.commands.state.internal_topics import partitions_of
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.tree import is_folder
 from kfmt_cli.findings.finding import Finding

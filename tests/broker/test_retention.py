@@ -18,7 +18,7 @@ from kfmt_cli.broker.retention_rules import (
     rolled,
 )
 from kfmt_cli.broker.topic_settings import DAY, TopicSettings, with_properties
-from kfmt_cli.commands.retention import active_of
+from kfmt_cli.commands.retention.command import active_of
 from kfmt_cli.core.times import time_text
 from kfmt_cli.disk.tree import listing
 from kfmt_cli.errors import UsageError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.commands.txn import COORDINATOR
+from kfmt_cli.commands.txn.command import COORDINATOR
 from kfmt_cli.core.times import time_text
 from tests.broker.test_state import built, message, record
 from tests.support.samples import Row, kfmt

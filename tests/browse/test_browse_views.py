@@ -279,7 +279,7 @@ def test_a_view_that_nobody_waits_for_ends() -> None:
 
 
 def test_troubles_of_commands_are_sentences() -> None:
-    from kfmt_cli.commands.txn import ShowTransactions
+    from kfmt_cli.commands.txn.command import ShowTransactions
 
     text = shown_by(lambda run: ShowTransactions(run).paths(("/no/such/path",)), 80)
     assert "No such file or directory" in text

@@ -174,7 +174,7 @@ def test_processes_say_the_same(partition: Path, monkeypatch: pytest.MonkeyPatch
     from kfmt_cli.checks.log.verifier import Verifier
     from kfmt_cli.cli.options import Common
     from kfmt_cli.cli.screen import Screen
-    from kfmt_cli.commands import verify
+    from kfmt_cli.commands.verify_crc import command as verify
     from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.sharing import processes
 

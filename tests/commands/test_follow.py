@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.commands import follow
-from kfmt_cli.commands.follow import followed
+from kfmt_cli.commands.cat import follow
+from kfmt_cli.commands.cat.follow import followed
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError

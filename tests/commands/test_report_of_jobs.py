@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.commands.report_of_jobs import gather_jobs
+from kfmt_cli.commands.report.report_of_jobs import gather_jobs
 from kfmt_cli.errors import ExitCode
 from kfmt_cli.rows.documents import FINDING
 from tests.render.test_report import job

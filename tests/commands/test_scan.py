@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import kfmt_cli
-from kfmt_cli.commands import scanning
+from kfmt_cli.commands.python import scanning
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.log.reading import RowsReading
 from tests.support.samples import ORDERS, TXN

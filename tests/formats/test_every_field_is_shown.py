@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kfmt_cli import formats
-from kfmt_cli.commands.reference import chapters
+from kfmt_cli.commands.format.command import chapters
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.place import Origin
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER

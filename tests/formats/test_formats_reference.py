@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kfmt_cli.commands.protocol_headers import REQUEST, cells, requests
-from kfmt_cli.commands.reference import chapters, found
+from kfmt_cli.commands.format.command import chapters, found
+from kfmt_cli.commands.protocol_headers.command import REQUEST, cells, requests
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.formats.api_keys import APIS, BY_KEY
 from kfmt_cli.formats.kafka_messages import message

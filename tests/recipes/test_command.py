@@ -21,10 +21,10 @@ from kfmt_cli.broker import state as states
 from kfmt_cli.broker.state.replay import LatestOfKeys
 from kfmt_cli.cli.options import Common, color, common, output_format, paths
 from kfmt_cli.commands.each_partition import blocks_of, each_partition
+from kfmt_cli.commands.explain import pages
+from kfmt_cli.commands.explain.pages.page import ListedPage, PageFacts
 from kfmt_cli.commands.run import Run
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.render import pages
-from kfmt_cli.render.pages.page import ListedPage, PageFacts
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.state_types import StateType
 from kfmt_cli.topics import TOPICS, Topic
@@ -83,7 +83,7 @@ def largest(paths: tuple[str, ...], number: int, common: Common) -> int:
 
 
 def test_a_command(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("kfmt_cli.cli.largest")
+    module = ModuleType("kfmt_cli.commands.largest.options")
     module.largest = largest  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(cli.MODULES, "largest", "largest")  # the line in `SECTIONS`

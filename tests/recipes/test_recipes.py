@@ -7,6 +7,7 @@ output, in the help and in the docs.
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Iterator
 from itertools import pairwise
@@ -361,13 +362,16 @@ def fresh_commands(monkeypatch: pytest.MonkeyPatch) -> Any:
     import contextlib
     import sys
 
+    def with_options() -> list[str]:
+        of_command = re.compile(r"kfmt_cli\.(cli\.|commands\.\w+\.options)")
+        return list(filter(of_command.match, sys.modules))
+
     @contextlib.contextmanager
     def anew() -> Iterator[None]:
-        names = [name for name in sys.modules if name.startswith("kfmt_cli.cli.")]
-        for name in names:
+        for name in with_options():
             monkeypatch.delitem(sys.modules, name)
         yield
-        for name in [module for module in sys.modules if module.startswith("kfmt_cli.cli.")]:
+        for name in with_options():
             del sys.modules[name]
 
     return anew()

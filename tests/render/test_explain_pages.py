@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.render.pages import PAGES
-from kfmt_cli.render.pages.system import cached
+from kfmt_cli.commands.explain.pages import PAGES
+from kfmt_cli.commands.explain.pages.system import cached
 from tests.support.samples import kfmt
 from tools.kafka import ROOT, SAMPLES
 

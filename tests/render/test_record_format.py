@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from kfmt_cli.commands.cat.record_format import Shown, kcat_json, writer
 from kfmt_cli.errors import UsageError
-from kfmt_cli.render.record_format import Shown, kcat_json, writer
 
 HEADERS = [(b"a", b"1"), (b"b", None), (b"", b"")]
 

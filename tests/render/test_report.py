@@ -15,7 +15,7 @@ from typing import Any
 import markupsafe
 import pytest
 
-from kfmt_cli.commands import report_data
+from kfmt_cli.commands.report import report_data
 from tests.rows.test_contract import TYPES, fits
 from tests.support.samples import ORDERS, Row, environment, kfmt
 from tools.kafka import ROOT, SAMPLES

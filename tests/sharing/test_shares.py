@@ -16,7 +16,9 @@ import pytest
 from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.checks.log import packs
 from kfmt_cli.checks.log.verifier import Verifier
-from kfmt_cli.commands import index_check, log_work, verify
+from kfmt_cli.commands.index_check import command as index_check
+from kfmt_cli.commands.verify_crc import command as verify
+from kfmt_cli.commands.verify_crc import log_work
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.rows.finding_row import finding_row

@@ -24,7 +24,7 @@ from tests.support.spark_rows import close, dumped, exported, with_index
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow.parquet")
 
-from kfmt_cli.cli.pipeline import pipeline
+from kfmt_cli.commands.pipeline.options import pipeline
 from kfmt_cli.errors import InputError
 from kfmt_cli.spark import session as sessions
 from kfmt_cli.spark import work

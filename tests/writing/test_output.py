@@ -48,7 +48,7 @@ def test_a_command_without_force_never_names_it(
 ) -> None:
     to = tmp_path / "dst"
     # Another run makes DST after this one has looked.
-    monkeypatch.setattr("kfmt_cli.commands.salvage.need_room", lambda *_: to.mkdir())
+    monkeypatch.setattr("kfmt_cli.commands.salvage.command.need_room", lambda *_: to.mkdir())
     done = kfmt("salvage", ORDERS.parent, to)
     assert (done.code, done.err) == (2, f"kfmt: {to}: already exists; choose another DST\n")
     assert list(to.iterdir()) == []

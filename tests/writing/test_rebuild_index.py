@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kfmt_cli.cli.options import Common
-from kfmt_cli.commands import rebuild as rebuilding
+from kfmt_cli.commands.rebuild_index import command as rebuilding
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.errors import UsageError
 from kfmt_cli.writing.rebuild import Rebuilt, rebuild

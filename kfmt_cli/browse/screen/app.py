@@ -127,7 +127,7 @@ class BrowserApp(SearchingBrowser):
             finding = self.session.finding
         if finding is None:
             return
-        from kfmt_cli.commands.explain import Explain
+        from kfmt_cli.commands.explain.command import Explain
 
         name = finding.code.name
         width = max(min(self.size.width - 10, 92), 40)

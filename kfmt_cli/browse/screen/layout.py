@@ -192,7 +192,7 @@ class BrowserLayout(App[None]):
 
     def _show_file(self, node: DiskNode) -> None:
         """Show the entries of a file that is not a log, as `kfmt dump` does."""
-        from kfmt_cli.commands.dump import Dump
+        from kfmt_cli.commands.dump.command import Dump
 
         self.session.log = self.session.content = self.session.place = None
         self.panes.display, self.text.display = False, True

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kfmt_cli.commands.each_partition import LogStarts, reading
 from kfmt_cli.commands.replay.groups import CommittedOffset, committed_offsets
+from kfmt_cli.commands.replay.lines import group_line, replayed_line
 from kfmt_cli.commands.replay.sources import Chunk, ReplaySource, SourceReader, sources_of
 from kfmt_cli.commands.replay.state_file import ReplayState, SourceState, state_at
 from kfmt_cli.commands.replay.topic_plans import BROKERS_DEFAULT, TopicPlan, plans_of
@@ -21,7 +22,6 @@ from kfmt_cli.disk.partitions import Partition, partitions_below
 from kfmt_cli.errors import InputError, OutputError, UsageError
 from kfmt_cli.findings.finding import Findings
 from kfmt_cli.log.select import Selection
-from kfmt_cli.render.replay_lines import group_line, replayed_line
 from kfmt_cli.render.style import count, safe
 from kfmt_cli.rows.replayed import REPLAYED, REPLAYED_GROUP
 

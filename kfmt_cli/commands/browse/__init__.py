@@ -1,0 +1,1 @@
+"""browse: shows a disk in the terminal."""

@@ -1,0 +1,72 @@
+"""Options of browse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kfmt_cli.cli import completion
+from kfmt_cli.cli.grouped_options import command
+from kfmt_cli.cli.options import Common, common, max_decompressed, optional_paths
+from kfmt_cli.cli.payload_options import payload_formats
+from kfmt_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from kfmt_cli.topics.payloads import Payloads
+
+
+@command(short_help="Browse a disk in the terminal.")
+@optional_paths
+@click.option(
+    "--theme",
+    type=click.Choice(["dark", "light"]),
+    default="dark",
+    show_default=True,
+    help="Initial colour theme; d toggles it.",
+)
+@click.option(
+    "--topic",
+    shell_complete=completion.topics,
+    help="Topic name, if the directory is named differently; selects the decoder.",
+)
+@payload_formats
+@common(max_decompressed)
+def browse(
+    paths: tuple[str, ...],
+    theme: str,
+    topic: str | None,
+    payloads: Payloads,
+    common: Common,
+) -> int:
+    """Browse a disk interactively: topics, partitions, segments, batches, records, fields, bytes.
+
+    Without PATH, browses the current directory.
+
+    Keys are listed at the bottom; press ? for help. The line after $ is the equivalent command, for
+    use in scripts. Damage is marked in the tree: n jumps to it, e explains it. Keys 1 to 9 switch
+    views: sizes, damage, lag, transactions, producers, lookup, start, retention. Nothing is ever
+    written. Without a terminal, prints the first screen. Needs pip install 'kfmt-cli[browse]'.
+
+    \b
+    Examples:
+      kfmt browse sample_segments/kafka-3.9.1-broker1
+      kfmt browse sample_segments/kafka-3.9.1-broker1/txn-0/00000000000000000000.log
+    """
+    try:
+        import textual  # noqa: F401
+    except ImportError:
+        raise UsageError("kfmt browse needs Textual: pip install 'kfmt-cli[browse]'") from None
+    from kfmt_cli.browse.launch import browse_paths
+
+    return browse_paths(paths or (".",), theme, topic, payloads, _decoding(), common.limit)
+
+
+def _decoding() -> tuple[str, ...]:
+    """The options for decoding keys and values, as given."""
+    context = click.get_current_context()
+    names = ("key_format", "key_schema", "value_format", "value_schema", "schemas")
+    given = ((f"--{name.replace('_', '-')}", context.params.get(name)) for name in names)
+    return tuple(
+        str(word) for option, value in given if value is not None for word in (option, value)
+    )

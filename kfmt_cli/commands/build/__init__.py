@@ -1,0 +1,1 @@
+"""build: segments from JSON Lines or Parquet."""

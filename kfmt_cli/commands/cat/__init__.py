@@ -1,0 +1,1 @@
+"""cat: records as a stream for other programs."""

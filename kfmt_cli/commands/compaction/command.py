@@ -1,0 +1,186 @@
+"""compaction: predicts one cleaning of each partition and explains why a key is still there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kfmt_cli.broker.cleaning import (
+    CleanerSegment,
+    Dirty,
+    Kept,
+    dirty_of,
+)
+from kfmt_cli.broker.defaults import DEDUPE_BUFFER_BYTES
+from kfmt_cli.broker.start.checkpoints import LOG_STARTS
+from kfmt_cli.broker.start.directory import CLEANER_OFFSETS
+from kfmt_cli.broker.topic_settings import TopicSettings
+from kfmt_cli.broker.transactions import Transactions
+from kfmt_cli.commands.compaction.cleaning import CleanerHistory, Cleaning
+from kfmt_cli.commands.compaction.compaction_key import show_key
+from kfmt_cli.commands.compaction.lines import POLICY, cleaning_lines
+from kfmt_cli.commands.each_partition import blocks_of, each_partition
+from kfmt_cli.commands.log_settings import DEFAULT, SettingsOf, with_sources
+from kfmt_cli.commands.retention.command import active_of, facts_of
+from kfmt_cli.commands.run import Run
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.layout.fields import Fields
+from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.errors import ExitCode
+from kfmt_cli.findings.finding import Findings, Severity
+from kfmt_cli.rows.documents import COMPACTION
+from kfmt_cli.topics import CLUSTER_METADATA
+
+_DECIDING = (
+    POLICY,
+    "min.cleanable.dirty.ratio",
+    "delete.retention.ms",
+    "min.compaction.lag.ms",
+    "max.compaction.lag.ms",
+)
+
+
+@dataclass(slots=True)
+class Compaction:
+    """One call of `compaction`."""
+
+    run: Run
+    settings: SettingsOf
+    now: int
+    offsets: bool = False
+    """List the offsets that are kept."""
+    key: bytes | None = None
+    """Show only the records of this key."""
+    insists: bool = False
+    """Clean only partitions that the broker would pick."""
+    buffer_bytes: int = DEDUPE_BUFFER_BYTES
+    """Size limit of the offset map in bytes."""
+    limit: Limit = field(default_factory=Limit)
+    _n_of_key: int | None = None
+    """Number of records of the key; None if no partition was read."""
+
+    def paths(self, paths: tuple[str, ...]) -> None:
+        """Show the predicted cleaning of the partitions under some paths."""
+        each_partition(self.run, paths, self._partition, reads_all=True)
+        if self._n_of_key == 0:
+            self.run.sink.remark("not found")
+            self.run.host.reached(ExitCode.FINDINGS)
+
+    def _partition(self, partition: Partition) -> None:
+        directory, place, settings = self.settings.around(partition, self.run.complain)
+        history = self._history(partition)
+        active, end = active_of(partition.logs[-1])
+        history.reaches(end)
+        segments = []
+        for i, file in enumerate(partition.logs):
+            facts = facts_of(file, partition.logs[i + 1 :], end, active, directory)
+            base = file.base
+            segments.append(
+                CleanerSegment(base, facts.size, facts.largest, history.firsts.get(base))
+            )
+        dirty = dirty_of(
+            segments,
+            directory.offsets.get(CLEANER_OFFSETS, {}).get(place),
+            max(directory.offset(LOG_STARTS, place), segments[0].base),
+            history.log_end,
+            history.stable,
+            settings.min_compaction_lag_ms,
+            settings.max_compaction_lag_ms,
+            self.now,
+        )
+        never = self._never(partition, history, settings)
+        if self.key is not None:
+            n_found = show_key(self.run, partition, self.key, dirty, never, self.limit)
+            self._n_of_key = (self._n_of_key or 0) + n_found
+            return
+        cleaning = Cleaning(
+            *(partition, history, dirty, settings, self.now),
+            *(self.offsets, self.buffer_bytes, self.limit),
+        )
+        picked = never is None and (dirty.forced or dirty.ratio > settings.min_cleanable_ratio)
+        cleans = never is None and dirty.dirty_bytes > 0 and (picked or not self.insists)
+        told = cleaning.clean() if cleans else cleaning.leave()
+        self._show(partition, dirty, told, cleaning, picked, settings, never)
+
+    def _sources(self, partition: Partition) -> dict[str, str]:
+        """The source of each setting of a partition's topic."""
+        return self.settings.sources(partition.place[0], partition.log_directory)
+
+    def _never(
+        self, partition: Partition, history: CleanerHistory, settings: TopicSettings
+    ) -> str | None:
+        """Why the cleaner never cleans a partition, whatever its dirty ratio; None if it may."""
+        topic, _ = partition.place
+        log_directory = partition.log_directory
+        sources = self._sources(partition)
+        if topic == CLUSTER_METADATA:
+            return "the metadata log is trimmed by snapshots, never by the log cleaner"
+        is_known = self.settings.knows(log_directory) or "policy" in sources
+        if is_known and not settings.compacts:
+            source = sources.get("policy", DEFAULT)
+            policy = ",".join(sorted(settings.policy))
+            return f"{POLICY} is {policy} ({source}): the cleaner ignores this partition"
+        if history.is_damaged:
+            return (
+                "the log is damaged: the cleaner fails, marks the partition as uncleanable and "
+                "removes nothing"
+            )
+        return None
+
+    def _history(self, partition: Partition) -> CleanerHistory:
+        """Read the batch headers of all logs, reporting their findings."""
+        found, following = CleanerHistory(), Transactions()
+        findings = Findings(self.run.most_findings)
+        for file, block in blocks_of(partition):
+            for finding in block.findings:
+                found.is_damaged |= finding.code.severity is Severity.ERROR
+                self.run.tell(finding, findings)
+            batches = block.batches
+            found.is_damaged |= bool((batches.crc_valid == 0).any())
+            if len(batches):
+                found.records += int(batches.records_count.clip(0).sum())
+                first = int(batches.max_timestamp[0])
+                found.firsts.setdefault(file.base, first)
+            for transaction in following.take(block):
+                if transaction.aborted is not None:
+                    found.aborted.append((*transaction.aborted, transaction.producer_id))
+        found.stable, found.log_end = following.last_stable_offset, following.log_end
+        self.run.left_out(partition.name, findings)
+        return found
+
+    def _show(
+        self,
+        partition: Partition,
+        dirty: Dirty,
+        told: Kept,
+        cleaning: Cleaning,
+        picked: bool,
+        settings: TopicSettings,
+        never: str | None,
+    ) -> None:
+        row = Fields(
+            file=partition.name,
+            cleanup_policy=sorted(settings.policy),
+            settings=with_sources(settings, self._sources(partition), _DECIDING),
+            first_dirty_offset=dirty.first,
+            first_uncleanable_offset=dirty.end,
+            held_by=dirty.why,
+            clean_bytes=dirty.clean_bytes,
+            dirty_bytes=dirty.dirty_bytes,
+            dirty_ratio=round(dirty.ratio, 6),
+            picked=picked and dirty.dirty_bytes > 0,
+            never_because=never,
+            passes=cleaning.passes,
+            records_kept=told.kept,
+            records_removed=told.removed,
+            replaced=told.replaced,
+            without_key=told.keyless,
+            of_aborted_transactions=told.aborted,
+            tombstones_kept=told.tombstones,
+            markers_kept=told.markers,
+            next_delete_horizon=told.horizon,
+            segments_before=len(partition.logs),
+            segments_after=cleaning.segments_after(settings),
+            remaining_offsets=cleaning.remaining if self.offsets else None,
+        )
+        lines = cleaning_lines(row, self.run.sink.out.theme)
+        self.run.sink.document(COMPACTION, row, lines)

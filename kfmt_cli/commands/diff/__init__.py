@@ -1,0 +1,1 @@
+"""diff: compares two replicas of a partition."""

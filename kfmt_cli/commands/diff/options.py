@@ -1,0 +1,45 @@
+"""Options of diff."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.cli.grouped_options import command
+from kfmt_cli.cli.options import (
+    Common,
+    InputPath,
+    color,
+    common,
+    max_decompressed,
+    output_format,
+    private_key,
+    strict,
+    wide,
+)
+
+
+@command(name="diff", short_help="Compare two replicas of a partition.")
+@private_key
+@click.argument("a", type=InputPath())
+@click.argument("b", type=InputPath())
+@common(wide, output_format, color, strict, max_decompressed)
+def diff(
+    a: str,
+    b: str,
+    common: Common,
+) -> None:
+    """Compare two replicas of a partition, A and B, or all partitions that two log directories have
+    in common, by offsets, leader epochs and checksums.
+
+    Differences caused by retention, by compaction or by a lagging replica are not divergence. If
+    replicas hold different records, shows the offset where they diverge, the leader epochs, and
+    what exists only on each side; the exit code is then 1.
+
+    \b
+    Examples:
+      kfmt diff sample_segments/kafka-3.9.1-broker1 sample_segments/kafka-3.9.1-broker2
+      kfmt diff sample_segments/kafka-3.9.1-live sample_segments/kafka-3.9.1-broker1 --json
+    """
+    from kfmt_cli.commands.diff.command import Diff
+
+    Diff(common.run(), common.limit).paths(a, b)

@@ -1,0 +1,1 @@
+"""dump: every field of every batch or record of a log."""

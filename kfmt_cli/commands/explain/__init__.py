@@ -1,0 +1,1 @@
+"""explain: what a finding means, and how a broker works."""

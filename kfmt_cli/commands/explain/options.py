@@ -1,0 +1,76 @@
+"""Options of explain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kfmt_cli.cli import completion
+from kfmt_cli.cli.grouped_options import command
+from kfmt_cli.cli.options import Common, color, common, output_format
+from kfmt_cli.errors import UsageError
+
+
+@command(name="explain", short_help="Explain a finding, or how a broker works.")
+@click.argument(
+    "names", nargs=-1, metavar="[CODE | TOPIC]... [PATH]", shell_complete=completion.pages
+)
+@click.option(
+    "--tick", default="1ms", show_default=True, help="timing-wheel: duration of one bucket."
+)
+@click.option(
+    "--size",
+    type=click.IntRange(2),
+    default=20,
+    show_default=True,
+    help="timing-wheel: number of buckets.",
+)
+@click.option("--timer", "timers", multiple=True, help="timing-wheel: delay of a timer.")
+@click.option("--at", help="timing-wheel: draw the wheel at this time.")
+@common(output_format, color)
+def explain(
+    names: tuple[str, ...],
+    tick: str,
+    size: int,
+    timers: tuple[str, ...],
+    at: str | None,
+    common: Common,
+) -> None:
+    """Explain a finding, or how a broker works.
+
+    CODE is the name of a finding, such as crc-mismatch; the broker behaviour described was observed
+    on real brokers. TOPIC is a mechanism, such as retention, explained with the numbers of the
+    partition at PATH, or of a bundled sample. Without arguments, lists all of them.
+
+    \b
+    Examples:
+      kfmt explain
+      kfmt explain crc-mismatch
+      kfmt explain compaction
+      kfmt explain look-up sample_segments/kafka-3.9.1-broker1/orders-0
+      kfmt explain timing-wheel --timer 5ms --timer 450ms --at 445ms
+    """
+    from kfmt_cli.commands.explain.command import Explain
+    from kfmt_cli.commands.explain.pages import PAGES
+
+    path = None
+    if names and names[-1] not in PAGES and ("/" in names[-1] or Path(names[-1]).is_dir()):
+        path, names = names[-1], names[:-1]
+        if not names:
+            raise UsageError(f"{path} is a path; name the topic to explain with it")
+    run = common.run()
+    delays = tuple(_milliseconds(timer) for timer in timers) or (5, 130, 450)
+    wheel = (_milliseconds(tick), size, delays, None if at is None else _milliseconds(at))
+    if wheel[0] < 1:
+        raise UsageError("--tick: at least 1ms")
+    Explain(run, path, wheel).names(names)
+
+
+def _milliseconds(text: str) -> int:
+    """Parse a duration such as 20, 20ms or 3s into milliseconds; raises UsageError."""
+    for unit, factor in (("ms", 1), ("s", 1000), ("", 1)):
+        digits = text.removesuffix(unit)
+        if (unit == "" or digits != text) and digits.isdigit():
+            return int(digits) * factor
+    raise UsageError(f"{text!r}: not a duration such as 20ms or 3s")

@@ -1,0 +1,214 @@
+"""Pages about bytes: batches, attributes, varints, codecs, control records, requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kfmt_cli.broker.transactions import Transactions
+from kfmt_cli.commands.explain.pages.page import PageFacts, Part
+from kfmt_cli.core.codecs.compress import compress
+from kfmt_cli.core.layout.varint import encode, groups, zigzag
+from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, RECORD_BATCH
+from kfmt_cli.formats.control import CONTROL_TYPES
+from kfmt_cli.log.block import HEADER_SIZE
+
+_SHOWN = 12  # bytes drawn per field
+
+
+def batch(facts: PageFacts) -> Iterator[Part]:
+    """The header of a real batch, field by field."""
+    block, batches = facts.first_block, facts.batches
+    start, size = int(batches.start[0]), int(batches.size[0])
+    count = int(batches.records_count[0])
+    yield (
+        "A log is a sequence of record batches and nothing else. A producer collects the records "
+        "it has for a partition into a batch; the broker writes the batch to disk as received, "
+        "except for the base offset and the leader epoch, and consumers get the same bytes. One "
+        "header, one checksum and one compression pass thus serve many records."
+    )
+    yield f"The first batch of {facts.words}: {size} bytes, {count} records."
+    lines = ["byte  field                    value", "────  ───────────────────────  ─────"]
+    for field in RECORD_BATCH.fields:
+        at = RECORD_BATCH.offset_of(field.name)
+        if at >= HEADER_SIZE or field.name not in batches.names:
+            continue
+        value = int(batches[field.name][0])
+        lines.append(f"{at:>4}  {field.name:<23}  {value}")
+    yield lines
+    yield (
+        f"After these {HEADER_SIZE} bytes come the records, compressed together if a codec is set. "
+        "The checksum covers everything from the attributes onward, but not the fields before "
+        "them, which the broker changes. Records store only deltas: an offset delta to the "
+        "batch's base offset, and a timestamp delta to its base timestamp."
+    )
+    drawn = block.data[start : start + 3 * 16]
+    yield [
+        f"{i * 16:>4}  {drawn[i * 16 : i * 16 + 16].hex(' ')}" for i in range(3) if drawn[i * 16 :]
+    ]
+    yield "Kafka: org.apache.kafka.common.record.DefaultRecordBatch. kfmt hex shows every byte."
+
+
+def attributes(facts: PageFacts) -> Iterator[Part]:
+    """The attribute bits, with their values in real batches."""
+    yield (
+        "Two bytes of the batch header are bit flags. The checksum covers them, so a broker "
+        "cannot change them without recomputing it."
+    )
+    lines = ["bits  name            of the first batches"]
+    batches = facts.batches
+    n = min(len(batches), 6)
+    for bits in ATTRIBUTES.bits:
+        last = bits.at + bits.width - 1
+        place = str(bits.at) if bits.width == 1 else f"{bits.at}–{last}"
+        values = ((batches.attributes[:n] >> bits.at) & ((1 << bits.width) - 1)).tolist()
+        lines.append(f"{place:>4}  {bits.name:<15} {'  '.join(map(str, values))}")
+    yield lines
+    yield f"The codecs: {', '.join(f'{i} {name}' for i, name in enumerate(CODECS))}."
+    yield (
+        "timestamp_type 0 means the producer's time, 1 the broker's; with 1, every record has the "
+        "batch's max timestamp. Transactional batches are pending until a marker follows; control "
+        "batches are such markers. With delete_horizon, the base timestamp is the time after "
+        "which tombstones can be removed."
+    )
+    yield "Kafka: DefaultRecordBatch.attributes. kfmt dump --bits draws them."
+
+
+def varint(facts: PageFacts) -> Iterator[Part]:
+    """The number 300 converted to its bytes."""
+    del facts
+    yield (
+        "Record lengths and deltas are usually small, so they are written in groups of seven "
+        "bits, lowest first; the eighth bit of each byte says whether another byte follows. "
+        "Negative numbers would need the maximum length, so ZigZag encoding first maps 0, -1, 1, "
+        "-2 to 0, 1, 2, 3."
+    )
+    lines = ["value     zigzag  groups of 7 bits   bytes"]
+    for value in (0, 1, -1, 63, 64, 300, -300):
+        raw = zigzag(value, 32)
+        bits = " ".join(f"{group:07b}" for group in reversed(groups(raw)))
+        lines.append(f"{value:>5}  {raw:>9}  {bits:<17}  {encode(raw).hex(' ')}")
+    yield lines
+    yield (
+        "A 32-bit number takes at most 5 bytes, a 64-bit one 10. An int32 would always take 4: a "
+        "record of 100 bytes with three small deltas saves about 9 of its 12 bytes."
+    )
+    yield "Kafka: org.apache.kafka.common.utils.ByteUtils. kfmt encode-varint shows each step."
+
+
+def lz4(facts: PageFacts) -> Iterator[Part]:
+    """A real batch compressed by each codec, and Kafka's frame around LZ4."""
+    block, batches = facts.first_block, facts.batches
+    plain = next((i for i in range(len(batches)) if not batches.compression[i]), None)
+    yield (
+        "The records of a batch are compressed together, which exploits what they have in common. "
+        "The header stays uncompressed, so a broker can assign offsets without recompressing the "
+        "records, and serve the batch without decompressing it."
+    )
+    data = b'{"user":"u-1","action":"click"}' * 40
+    if plain is not None:
+        start, end = int(batches.start[plain]), int(batches.end[plain])
+        data = block.data[start + HEADER_SIZE : end]
+        yield f"{len(data)} bytes of records of {facts.words}, by each codec:"
+    lines = [f"{name:<7} {len(compress(name, data)):>7} bytes" for name in CODECS]
+    yield lines
+    made = compress("lz4", data)
+    yield (
+        "LZ4 replaces repeated data with a distance and a length. Kafka writes its own kind of "
+        "frame: independent blocks of 64 KiB, no checksums and, in magic 0, a header checksum "
+        "computed over four bytes too many (KAFKA-3160)."
+    )
+    yield [
+        f"magic      {made[:4].hex(' ')}",
+        f"descriptor {made[4:6].hex(' ')}   version 1, independent blocks; blocks of 64 KiB",
+        f"checksum   {made[6:7].hex()}",
+        f"block size {made[7:11].hex(' ')}   little-endian: {int.from_bytes(made[7:11], 'little')}",
+        f"block      {made[11 : 11 + _SHOWN].hex(' ')} …",
+        f"end        {made[-4:].hex(' ')}",
+    ]
+    yield "Kafka: org.apache.kafka.common.compress.Lz4BlockOutputStream. kfmt stat --what-if."
+
+
+def control(facts: PageFacts) -> Iterator[Part]:
+    """Transaction markers and other control records, and how many a partition has."""
+    yield (
+        "Some batches are written by the broker itself. Such a control batch has bit 5 set and a "
+        "single record (several in the first batch of a KRaft snapshot), whose key identifies it: "
+        "a version and a type, two bytes each. Consumers never see control records, but each takes "
+        "an offset, so a partition with transactions has offsets without a visible record."
+    )
+    yield [f"{number}  {name}" for number, name in enumerate(CONTROL_TYPES)]
+    found = 0
+    for block in facts.blocks():
+        found += int((block.batches.control[block.batches.is_v2 == 1] == 1).sum())
+    yield f"{facts.words} has {found} control batches."
+    yield (
+        "ABORT and COMMIT end a transaction; their value has the epoch of the coordinator that "
+        "wrote them. The others belong to KRaft's metadata log."
+    )
+    yield "Kafka: org.apache.kafka.common.record.ControlRecordType. kfmt dump --records."
+
+
+def transactions(facts: PageFacts) -> Iterator[Part]:
+    """A drawing of the first transactions of a partition."""
+    following = Transactions()
+    ended = [done for block in facts.blocks() for done in following.take(block)]
+    yield (
+        "A producer writes transactional records like any others, with bit 4 set and its producer "
+        "id. They are in the log immediately, and read_uncommitted consumers see them. When the "
+        "transaction ends, its coordinator has a marker written to each partition: COMMIT or "
+        "ABORT."
+    )
+    committed = sum(transaction.outcome == "committed" for transaction in ended)
+    yield (
+        f"{facts.words}: {len(ended)} transactions have ended, {committed} by COMMIT and "
+        f"{len(ended) - committed} by ABORT; {_open(len(following.open))}."
+    )
+    lines = ["producer  records      marker  outcome"]
+    for transaction in ended[:6]:
+        span = (
+            "–"
+            if transaction.first_offset is None
+            else f"{transaction.first_offset}–{transaction.last_offset}"
+        )
+        lines.append(
+            f"{transaction.producer_id:>8}  {span:<11}  {transaction.marker or 0:>6}  "
+            f"{transaction.outcome}"
+        )
+    yield lines
+    yield (
+        "The last stable offset is the first offset of the oldest open transaction: "
+        "read_committed consumers stop there. The .txnindex next to a segment lists aborted "
+        "transactions, so that read_committed consumers know which records to skip. A hanging "
+        "transaction stops all of them, and the log cleaner."
+    )
+    yield f"Here it is {following.last_stable_offset}; the log end offset is {following.log_end}."
+    yield "Kafka: ProducerStateManager, TransactionIndex. kfmt txn lists all of them."
+
+
+def request(facts: PageFacts) -> Iterator[Part]:
+    """A request's header, byte by byte."""
+    del facts
+    yield (
+        "A client sends the length of a request in four bytes, then a header, then the request "
+        "body. The header contains the API key, its version and a correlation id, which the "
+        "response repeats so that the client can match them."
+    )
+    header = bytes.fromhex("0012 0003 0000002a 0007 6d792d617070 73 00")
+    yield [
+        f"{header[:2].hex(' ')}                       api_key 18: ApiVersions",
+        f"{header[2:4].hex(' ')}                       api_version 3",
+        f"{header[4:8].hex(' ')}                 correlation_id 42",
+        f"{header[8:10].hex(' ')}                       client_id: 7 bytes",
+        f"{header[10:17].hex(' ')}        'my-apps'",
+        f"{header[17:].hex(' ')}                          no tagged fields (flexible versions)",
+    ]
+    yield (
+        "A response header has only the correlation_id; for flexible versions of the request, "
+        "tagged fields follow, except for ApiVersions, which a client must be able to read before "
+        "it knows any version."
+    )
+    yield "Kafka: org.apache.kafka.common.requests.RequestHeader. kfmt request-header reads yours."
+
+
+def _open(number: int) -> str:
+    return "1 is open" if number == 1 else f"{number} are open"

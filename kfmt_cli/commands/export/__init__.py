@@ -1,0 +1,1 @@
+"""export: records and batches as Parquet, without Spark and without Java."""

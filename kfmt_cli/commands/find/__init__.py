@@ -1,0 +1,1 @@
+"""find: the segment, batch and byte of a record."""

@@ -1,0 +1,1 @@
+"""format: the reference of the formats."""

@@ -1,0 +1,1 @@
+"""index-check: checks indexes against their logs."""

@@ -1,0 +1,81 @@
+"""Options of index-check."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kfmt_cli.cli.grouped_options import command
+from kfmt_cli.cli.options import (
+    Common,
+    color,
+    common,
+    index_interval,
+    jobs,
+    kafka_version,
+    lists_all,
+    max_decompressed,
+    max_findings,
+    output_format,
+    paths,
+    shows_notes,
+    strict,
+    wide,
+)
+from kfmt_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from kfmt_cli.broker.version import PredictedFor
+
+
+@command(name="index-check", short_help="Check indexes against their log.")
+@paths
+@click.option("--lookup-offset", type=int, help="Show how a broker looks up this offset.")
+@click.option(
+    "--lookup-timestamp",
+    type=int,
+    help="Show how a broker looks up this timestamp (ms since 1970).",
+)
+@kafka_version
+@index_interval("The broker's setting, for notes about gaps between entries.")
+@common(
+    *(lists_all, shows_notes, wide, output_format, color),
+    *(strict, max_findings, jobs, max_decompressed),
+)
+def index_check(
+    paths: tuple[str, ...],
+    lookup_offset: int | None,
+    lookup_timestamp: int | None,
+    kafka: PredictedFor | None,
+    index_interval_bytes: int,
+    common: Common,
+) -> None:
+    """Check .index, .timeindex and .txnindex files against their log.
+
+    The rules hold for every broker version, and for indexes written by leaders, followers, the log
+    cleaner and recovery, or preallocated by a running broker, so healthy indexes produce no
+    findings. Each finding names the entry, the expected value and the effect on a broker.
+
+    \b
+    Examples:
+      kfmt index-check sample_segments/kafka-3.9.1-broker2/replicated-0
+      kfmt index-check damaged_segments/index-not-at-batch-0
+      kfmt index-check sample_segments/kafka-3.9.1-broker1/txn-0 --lookup-offset 500
+    """
+    from kfmt_cli.broker.lookup import OFFSET, TIMESTAMP
+    from kfmt_cli.checks.index.checker import DAMAGED_LOG, INDEX_RESULT, MISSING, IndexChecker
+    from kfmt_cli.commands.index_check.command import IndexCheck, show_lookups
+
+    if lookup_offset is not None and lookup_timestamp is not None:
+        raise UsageError("use only one of --lookup-offset and --lookup-timestamp")
+    run = common.run(INDEX_RESULT, finds=True)
+    for column, target in ((OFFSET, lookup_offset), (TIMESTAMP, lookup_timestamp)):
+        if target is not None:
+            show_lookups(run, paths, column, target, kafka)
+            return
+    checker = IndexChecker(common.limit, index_interval_bytes, common.max_findings)
+    task = IndexCheck(checker, common.jobs, run.summary.passed_over)
+    for name in (MISSING, DAMAGED_LOG):
+        run.summary.aside[name] = 0
+    run.whole(task, paths)

@@ -1,0 +1,1 @@
+"""merge: one undamaged log of each partition out of several damaged replicas."""

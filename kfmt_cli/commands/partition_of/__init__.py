@@ -1,0 +1,1 @@
+"""partition-of: the partition of a key, or of a group or transactional id."""

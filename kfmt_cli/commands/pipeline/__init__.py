@@ -1,0 +1,1 @@
+"""pipeline: the same decoding on Spark, for any number of segments."""

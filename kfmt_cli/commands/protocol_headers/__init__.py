@@ -1,0 +1,1 @@
+"""request-header and response-header: decode the headers of requests and responses."""

@@ -1,0 +1,1 @@
+"""The functions of `import kfmt_cli`."""

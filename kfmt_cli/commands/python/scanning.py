@@ -1,0 +1,163 @@
+"""Logs as lazy tables for query engines: Polars and DuckDB.
+
+Part of kfmt_cli's Python API (docs/python.md). The engine says which columns it needs, and only
+these are built.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from kfmt_cli.commands.python.read import LogRows, Path, each_of, read_batches, read_records
+from kfmt_cli.core.credentials import without_credentials
+from kfmt_cli.errors import InputError, UsageError, unknown_name
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+    from kfmt_cli.arrow.condition import Condition
+    from kfmt_cli.commands.sql.log_dataset import LogDataset
+
+TABLES = ("records", "batches")
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A table of some logs, each time with the columns that are needed."""
+
+    path: Path | Sequence[Path]
+    table: str
+    bounds: dict[str, Any]
+    ignore_unreadable: bool
+
+    def __post_init__(self) -> None:
+        """Shown without credentials; raises UsageError."""
+        clean = [without_credentials(os.fsdecode(path)) for path in each_of(self.path)]
+        object.__setattr__(self, "path", clean)
+
+    def rows(self, columns: Sequence[str] | None = None) -> LogRows:
+        """The rows with some columns, in this order; None: all columns."""
+        read = read_records if self.table == "records" else read_batches
+        return read(self.path, columns=columns, **self.bounds)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of all columns."""
+        return self.rows().schema
+
+    def parts(
+        self, columns: Sequence[str] | None = None, condition: Condition | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Arrow batches with the rows that can pass a filter, and others; raises InputError for
+        an input that cannot be read, unless ignored."""
+        rows = self.rows(columns)
+        if condition is not None and self.table == "records":
+            rows = rows.within(condition.selection(self.table))
+        for part in rows.arrow():
+            self._complain(rows)
+            yield part
+        self._complain(rows)
+
+    def _complain(self, rows: LogRows) -> None:
+        if rows.unread and not self.ignore_unreadable:
+            raise InputError(rows.unread[0])
+
+
+def scan(
+    path: Path | Sequence[Path],
+    *,
+    table: str = "records",
+    first_offset: int | None = None,
+    last_offset: int | None = None,
+    first_time: int | datetime | None = None,
+    last_time: int | datetime | None = None,
+    ignore_unreadable: bool = False,
+) -> pl.LazyFrame:
+    """A table of logs as a Polars LazyFrame: files, partition directories, log directories.
+
+    table: "records" or "batches". first_offset to last_time: inclusive bounds; times are in
+    milliseconds, or a datetime. ignore_unreadable: skip inputs that cannot be read. Raises
+    UsageError without Polars or pyarrow; collecting raises InputError for an input that cannot be
+    read.
+    """
+    _require("polars", "polars")
+    _require("pyarrow", "'kfmt-cli[arrow]'")
+    import polars as pl
+
+    try:
+        from polars.io.plugins import register_io_source
+    except ImportError:
+        raise UsageError(f"Polars {pl.__version__} is too old: pip install -U polars") from None
+    bounds = _bounds(first_offset, last_offset, first_time, last_time)
+    wanted = Scan(path, _known(table), bounds, ignore_unreadable)
+
+    def frames(
+        columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, _: int | None
+    ) -> Iterator[pl.DataFrame]:
+        for part in wanted.parts(columns):
+            if n_rows == 0:
+                return
+            frame = pl.DataFrame(part)
+            if n_rows is not None:  # counts rows before the predicate
+                frame = frame.head(n_rows)
+                n_rows -= len(frame)
+            yield frame if predicate is None else frame.filter(predicate)
+
+    empty: Any = pl.DataFrame(wanted.schema.empty_table())
+    return register_io_source(frames, schema=empty.schema)
+
+
+def dataset(
+    path: Path | Sequence[Path],
+    *,
+    table: str = "records",
+    first_offset: int | None = None,
+    last_offset: int | None = None,
+    first_time: int | datetime | None = None,
+    last_time: int | datetime | None = None,
+    ignore_unreadable: bool = False,
+) -> LogDataset:
+    """A table of logs as a pyarrow dataset, which DuckDB queries by the name of its variable.
+
+    Takes what `scan` takes. Raises UsageError without pyarrow; a query fails, naming an input
+    that cannot be read.
+    """
+    _require("pyarrow", "'kfmt-cli[arrow]'")
+    from kfmt_cli.commands.sql.log_dataset import LogDataset
+
+    bounds = _bounds(first_offset, last_offset, first_time, last_time)
+    return LogDataset(Scan(path, _known(table), bounds, ignore_unreadable))
+
+
+def _known(table: str) -> str:
+    if table not in TABLES:
+        raise unknown_name("table", table, TABLES)
+    return table
+
+
+def _bounds(
+    first_offset: int | None,
+    last_offset: int | None,
+    first_time: int | datetime | None,
+    last_time: int | datetime | None,
+) -> dict[str, Any]:
+    return {
+        "first_offset": first_offset,
+        "last_offset": last_offset,
+        "first_time": first_time,
+        "last_time": last_time,
+    }
+
+
+def _require(name: str, package: str) -> None:
+    """Raise UsageError without a library."""
+    try:
+        import_module(name)
+    except ImportError:
+        raise UsageError(f"{name} is not installed: pip install {package}") from None

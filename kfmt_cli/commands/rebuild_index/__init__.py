@@ -1,0 +1,1 @@
+"""rebuild-index: the indexes that log recovery would write."""

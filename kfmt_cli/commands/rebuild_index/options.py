@@ -1,0 +1,104 @@
+"""Options of rebuild-index."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from kfmt_cli.broker.defaults import PRODUCER_ID_EXPIRATION_MS
+from kfmt_cli.cli.grouped_options import command
+from kfmt_cli.cli.options import (
+    Common,
+    Size,
+    StoredPath,
+    color,
+    common,
+    output_format,
+    private_key,
+    strict,
+)
+
+
+@command(name="rebuild-index", short_help="Rebuild indexes as broker recovery does.")
+@private_key
+@click.argument("paths", nargs=-1, required=True, metavar="LOG... DST", type=StoredPath())
+@click.option(
+    "--in-place",
+    is_flag=True,
+    help="Replace the files next to the logs (omit DST); old files are kept as *.old.",
+)
+@click.option(
+    "--index-interval-bytes",
+    type=Size(),
+    help="The topic's index.interval.bytes. [default: from the metadata log next to the partition, "
+    "else 4096]",
+)
+@click.option(
+    "--producer-id-expiration-ms",
+    type=click.IntRange(min=0),
+    help="The broker's producer.id.expiration.ms: producers idle for longer are omitted from "
+    f"snapshots. [default: {PRODUCER_ID_EXPIRATION_MS} for DST; no expiration with --in-place]",
+)
+@click.option(
+    "--all-files",
+    is_flag=True,
+    help="With --in-place: also write .txnindex and .snapshot files (DST always gets them).",
+)
+@click.option(
+    "--as-started",
+    is_flag=True,
+    help="With DST: write the files that a start after a crash leaves; it truncates a damaged log "
+    "and deletes the segments after it. [default: the indexes of all segments as they are]",
+)
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Replace existing files in DST. With --in-place: proceed even if a broker holds the log "
+    "directory, or a log is growing or damaged.",
+)
+@common(output_format, color, strict)
+def rebuild_index(
+    paths: tuple[str, ...],
+    in_place: bool,
+    index_interval_bytes: int | None,
+    producer_id_expiration_ms: int | None,
+    all_files: bool,
+    as_started: bool,
+    force: bool,
+    common: Common,
+) -> None:
+    """Write the .index, .timeindex, .txnindex and .snapshot files that broker recovery would write.
+
+    The files are byte-identical to those of a broker that finds only the logs and recovers each.
+    LOG is a log, a partition directory or a log directory. DST is a directory; several partitions
+    get one subdirectory each. Recovery truncates a damaged log, so its indexes end at the damage.
+    Stop the broker before --in-place: it refuses a log directory whose .lock is held, a
+    log that is growing, and a damaged log, because the existing index may reach beyond the damage.
+
+    \b
+    Examples:
+      kfmt rebuild-index sample_segments/kafka-3.9.1-broker1/orders-0 DST
+      kfmt rebuild-index sample_segments/kafka-3.9.1-broker1/txn-0 DST --index-interval-bytes 1024
+    """
+    from kfmt_cli.commands.rebuild_index.command import REBUILT, Rebuild
+    from kfmt_cli.disk.local_copies import made_of
+    from kfmt_cli.disk.tree import as_given
+    from kfmt_cli.errors import UsageError
+
+    if not in_place and len(paths) < 2:
+        raise UsageError("give LOG... and a DST directory, or use --in-place")
+    logs, to = (paths, None) if in_place else (paths[:-1], paths[-1])
+    logs = tuple(map(made_of, logs))
+    if in_place and any(as_given(path) != path for path in logs):
+        raise UsageError("--in-place: files at a URL or in an archive cannot be changed")
+    if in_place and as_started:
+        raise UsageError("--as-started needs DST: with --in-place, the logs would have to change")
+    run = common.run(REBUILT, writes=True)
+    if producer_id_expiration_ms is None and not in_place:
+        producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS
+    expired_before = None
+    if producer_id_expiration_ms is not None:
+        expired_before = int(time.time() * 1000) - producer_id_expiration_ms
+    task = Rebuild(run, index_interval_bytes, force, all_files, expired_before, as_started)
+    task.rebuild(logs, to)

@@ -1,0 +1,53 @@
+"""Options of replicas."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.cli.grouped_options import command
+from kfmt_cli.cli.options import (
+    Common,
+    color,
+    common,
+    jobs,
+    lists_all,
+    max_decompressed,
+    output_format,
+    paths,
+    wide,
+)
+
+
+@command(short_help="Show which broker of a dead cluster to start first, and the cost.")
+@paths
+@click.option(
+    "--order",
+    "orders",
+    multiple=True,
+    metavar="IDS",
+    help="Order of starts: 1,2,3 in turn, each once the previous one leads; 1+2,3 the first two "
+    "together; 2!,1 with an unclean election after 2. May be repeated. [default: each broker "
+    "first, and all together]",
+)
+@common(lists_all, wide, output_format, color, jobs, max_decompressed)
+def replicas(paths: tuple[str, ...], orders: tuple[str, ...], common: Common) -> None:
+    """Compare the replicas on the disks of a cluster's brokers, and predict the outcome of each
+    order of starting the brokers. Name the log directories of all brokers and controllers, or
+    copies.
+
+    For each partition, shows where each replica ends now and after its own start, where replicas
+    diverge, which replicas can be elected according to the newest metadata, and which offsets an
+    order loses. A controller elects from the ISR and the running brokers, never by the length of a
+    log: if an empty or damaged replica becomes the leader, the others are truncated to it.
+
+    \b
+    Examples:
+      kfmt replicas sample_segments/kafka-3.9.1-broker1 sample_segments/kafka-3.9.1-broker2
+      kfmt replicas sample_segments/kafka-3.9.1-broker1 --all --json
+    """
+    from kfmt_cli.commands.replicas.command import CompareDisks
+    from kfmt_cli.commands.replicas.show import show
+
+    run = common.run()
+    found = CompareDisks(run, common.jobs, common.limit).look(paths, orders)
+    show(run, found, paths)

@@ -1,0 +1,1 @@
+"""report: an HTML page about a disk."""

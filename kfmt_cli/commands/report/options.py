@@ -1,0 +1,92 @@
+"""Options of report."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kfmt_cli.cli.grouped_options import command
+from kfmt_cli.cli.options import (
+    Common,
+    StoredPath,
+    color,
+    common,
+    config,
+    force,
+    jobs,
+    kafka_version,
+    max_decompressed,
+    now,
+    optional_paths,
+)
+from kfmt_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from kfmt_cli.broker.version import PredictedFor
+    from kfmt_cli.commands.report.page.page_data import PageData
+
+
+@command(short_help="Write one HTML page about a disk.")
+@optional_paths
+@click.option("--to", required=True, metavar="FILE", type=StoredPath(), help="HTML file to write.")
+@click.option(
+    "--data", metavar="FILE", type=StoredPath(), help="Also write the page's data as JSON."
+)
+@click.option(
+    "--from",
+    "of_jobs",
+    multiple=True,
+    metavar="DIR",
+    type=StoredPath(),
+    help="Instead of PATH: use the output of kfmt pipeline in DIR (or DIR/_kfmt). May be repeated "
+    "for several jobs.",
+)
+@kafka_version
+@now
+@config
+@force
+@common(color, jobs, max_decompressed)
+def report(
+    paths: tuple[str, ...],
+    to: str,
+    data: str | None,
+    of_jobs: tuple[str, ...],
+    kafka: PredictedFor | None,
+    now: int,
+    config: Path | None,
+    force: bool,
+    common: Common,
+) -> None:
+    """Write one HTML page about a disk: its contents, damage, losses and consumer lag.
+
+    The page combines check, stat, txn, retention and state, with charts. It is a single
+    self-contained file that makes no network requests, can be mailed and printed, and is readable
+    without JavaScript. Needs pip install 'kfmt-cli[report]'.
+
+    \b
+    Examples:
+      kfmt report sample_segments/kafka-3.9.1-broker1 --to DST/report.html
+      kfmt report damaged_segments --to DST/incident.html --data DST/incident.json
+    """
+    from kfmt_cli.commands.log_settings import SettingsOf
+
+    if bool(paths) == bool(of_jobs):
+        raise UsageError("give PATH, or --from with the output of kfmt pipeline")
+    try:
+        from kfmt_cli.commands.report.command import write_page
+        from kfmt_cli.commands.report.report_data import Gathering
+        from kfmt_cli.commands.report.report_of_jobs import gather_jobs
+    except ImportError as error:
+        raise UsageError(f"{error.name} is not installed: pip install 'kfmt-cli[report]'") from None
+    if find_spec("vl_convert") is None:
+        raise UsageError("vl_convert is not installed: pip install 'kfmt-cli[report]'")
+    run = common.run(writes=True)
+    gathering = Gathering(run.host, SettingsOf(config), now, common.jobs, common.limit, kafka)
+
+    def gather() -> PageData:
+        return gather_jobs(of_jobs) if of_jobs else gathering.gather(paths)
+
+    write_page(run, gather, to, data, [*paths, *of_jobs], force=force)

@@ -1,0 +1,223 @@
+"""Collects the data of a `report` page from `check`, `stat`, `txn`, `retention` and `state`.
+
+Each runs as on the command line, so that the page shows the same numbers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from kfmt_cli import __version__
+from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.placement import GROUPS
+from kfmt_cli.broker.version import PredictedFor
+from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
+from kfmt_cli.commands.check.command import CheckPaths
+from kfmt_cli.commands.check.show import show
+from kfmt_cli.commands.log_settings import SettingsOf
+from kfmt_cli.commands.python.python_answer import Nobody
+from kfmt_cli.commands.replicas.advice import answers
+from kfmt_cli.commands.replicas.command import CompareDisks
+from kfmt_cli.commands.replicas.show import put_rows
+from kfmt_cli.commands.report.page.page_data import PageData, PageRow
+from kfmt_cli.commands.retention.command import Retention
+from kfmt_cli.commands.run import Host, Progress, Run
+from kfmt_cli.commands.stat.codec_trial import Codec
+from kfmt_cli.commands.stat.command import PARTITION, TOPIC, Stat
+from kfmt_cli.commands.stat.log_shapes import Strips
+from kfmt_cli.commands.state.command import ShowState, Wanted
+from kfmt_cli.commands.state.internal_topics import partitions_of
+from kfmt_cli.commands.txn.command import ShowTransactions
+from kfmt_cli.core.codecs.compress import COMPRESSORS
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.partitions import partitions_below
+from kfmt_cli.render.sinks.objects import ObjectSink
+from kfmt_cli.render.start_lines import Step, step_lines
+from kfmt_cli.render.style import PLAIN
+from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT
+from kfmt_cli.rows.json_shapes import VERSION
+from kfmt_cli.rows.result import ResultType
+from kfmt_cli.rows.section import Object
+from kfmt_cli.rows.shapes import PAGE
+
+CELLS = 16_000  # in the strips of all logs
+MOST_STRIPS = 1_500
+TRIED_BYTES = 16 << 20  # to try other codecs on, over all partitions
+
+# Replayed rows that the page needs.
+_KEPT_STATE = frozenset({"group", "committed_offset"})
+
+
+class _Kept(ObjectSink):
+    """Collects a command's objects and answers for a page."""
+
+    def __init__(self, out: Nobody, data: PageData, keeps: Callable[[Object], bool]) -> None:
+        super().__init__(out)
+        self._data = data
+        self._keeps = keeps
+
+    def line(self, row: Object) -> str:
+        if self._keeps(row):
+            self._data.keep(row)
+        return ""
+
+    def answer(self, words: str) -> None:
+        self._data.answers.append(words)
+
+    def next_steps(self, steps: Sequence[Step]) -> None:
+        self._data.steps = steps
+
+
+class _Quiet(Nobody):
+    """A host that shows only progress."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__()
+        self._host = host
+
+    def progress(
+        self, total: int | None, *, beside_rows: bool = False
+    ) -> AbstractContextManager[Progress]:
+        return self._host.progress(total, beside_rows=beside_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Gathering:
+    """Options for collecting a page's data."""
+
+    host: Host
+    settings: SettingsOf
+    now: int
+    """Current time in milliseconds."""
+    jobs: int = 1
+    limit: Limit = field(default_factory=Limit)
+    kafka: PredictedFor | None = None
+    """The broker's version that the user named."""
+
+    def gather(self, paths: tuple[str, ...]) -> PageData:
+        """Collect the data of some paths; raises UsageError."""
+        data = PageData()
+        self._run(
+            data, lambda run: self._check(run, paths, data), CHECK_RESULT, keeps=lambda _: True
+        )
+        self._run(data, lambda run: self._stat(run, paths, data))
+        self._run(data, lambda run: self._txn(run, paths, data), keeps=_is_of_transactions)
+        self._run(data, lambda run: self._retention(run, paths))
+        offsets = [
+            partition
+            for partition in partitions_of(paths, None, lambda _: None)
+            if partition.topic == GROUPS
+        ]
+        self._run(
+            data,
+            lambda run: ShowState(run, Wanted(), self.limit).show(offsets),
+            keeps=lambda row: row["type"] in _KEPT_STATE,
+        )
+        about(data, paths)
+        return data
+
+    def _run(
+        self,
+        data: PageData,
+        command: Callable[[Run], object],
+        type_: ResultType | None = None,
+        keeps: Callable[[Object], bool] | None = None,
+    ) -> None:
+        """Run a command and collect its output. keeps: whether to keep an object; by default all
+        except findings, which come from `check`."""
+        host = _Quiet(self.host)
+        sink = _Kept(host, data, keeps or _is_no_finding)
+        command(Run(host, sink, type_))
+        sink.flush()
+        for words in host.notes:
+            data.tell(words)
+        data.exit_code = max(data.exit_code, host.exit_code)
+
+    def _check(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
+        task = CheckPaths(run, self.jobs, self.limit, INDEX_INTERVAL_BYTES, self.kafka, prints=True)
+        run.sink.results(CHECK_RESULT)
+        found = task.look(paths)
+        show(run, found.reports, found.starts, found.partitions)
+        if len(found.partitions.brokers) > 1:
+            cluster = CompareDisks(run, self.jobs, self.limit).compare(found)
+            if cluster.elections is None or len(cluster.elections.brokers) < 2:
+                return
+            data.cluster = [*answers(cluster), *cluster.evidence]
+            put_rows(run, cluster, [p for p in cluster.partitions if p.needs_decision])
+
+    def _stat(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
+        found = frozenset(row.file for row in data.of("finding"))
+        task = Stat(
+            run,
+            (PARTITION, TOPIC),
+            what_if=tuple(map(Codec, COMPRESSORS)),
+            jobs=self.jobs,
+            limit=self.limit,
+            plot=True,
+            strips=Strips(CELLS, MOST_STRIPS, first=found),
+            codec_sample=TRIED_BYTES,
+        )
+        task.paths(paths)
+
+    def _retention(self, run: Run, paths: tuple[str, ...]) -> None:
+        Retention(run, self.settings, self.now, tells_skipped=False).paths(paths)
+
+    def _txn(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
+        """Search for transactions only in partitions with transactional or control batches."""
+        named = {
+            row.file for row in data.partitions if row.transactional_batches or row.control_batches
+        }
+        task = ShowTransactions(run)
+        for partition in partitions_below(paths, lambda _: None, lambda _: None):
+            if partition.name in named:
+                with run.complaining():
+                    task.partition(partition)
+
+
+def _is_no_finding(row: Object) -> bool:
+    return row["type"] not in (FINDING.name, FINDINGS_LEFT_OUT.name)
+
+
+def _is_of_transactions(row: Object) -> bool:
+    """Whether to keep a row: no findings, no summaries of partitions without transactions."""
+    if row["type"] != "transactions":
+        return _is_no_finding(row)
+    return bool(row["committed"] or row["aborted"] or row["open"])
+
+
+def about(data: PageData, paths: tuple[str, ...]) -> None:
+    """Add the page's own row, once all other data are there."""
+    rows = data.partitions
+    data.put(
+        PAGE,
+        {
+            "paths": list(paths),
+            "version": __version__,
+            "json_version": VERSION,
+            "made_at": int(time.time() * 1000),
+            "topics": len({row.topic for row in rows}),
+            "partitions": len(rows),
+            **{name: sum(_number(row, name) for row in rows) for name in _SUMS},
+            "min_timestamp": _extreme(min, rows, "min_timestamp"),
+            "max_timestamp": _extreme(max, rows, "max_timestamp"),
+            "answers": [*data.answers, *step_lines(data.steps, PLAIN)],
+            "left_out": dict(data.left_out),
+            "said": list(data.said),
+        },
+    )
+
+
+_SUMS = ("segments", "bytes", "records")
+
+
+def _number(row: PageRow, name: str) -> int:
+    value = row[name]
+    return value if isinstance(value, int) else 0
+
+
+def _extreme(of: Callable[[list[int]], int], rows: list[PageRow], name: str) -> int | None:
+    known = [value for row in rows if isinstance(value := row[name], int)]
+    return of(known) if known else None

@@ -1,0 +1,297 @@
+"""retention: why each segment is still on disk, and when it will be deleted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+
+from kfmt_cli.broker.retention_rules import (
+    FILE_TIME,
+    TIME_INDEX,
+    ActiveFacts,
+    HeldBack,
+    Roll,
+    SegmentFate,
+    SegmentTimes,
+    retained,
+    rolled,
+)
+from kfmt_cli.broker.start.checkpoints import HIGH_WATERMARKS, LOG_STARTS
+from kfmt_cli.broker.start.directory import LogDirectory
+from kfmt_cli.broker.start.stored import CorruptError, LogBytes, StartFailed, batches
+from kfmt_cli.broker.topic_settings import TopicSettings
+from kfmt_cli.commands.each_partition import each_partition
+from kfmt_cli.commands.log_settings import SettingsOf, with_sources
+from kfmt_cli.commands.retention.lines import Freed, fate_line, freed_lines, heading, roll_line
+from kfmt_cli.commands.run import Run
+from kfmt_cli.core.placeholders import is_elsewhere
+from kfmt_cli.core.source import READ_ONLY, FileSource, file_at
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
+from kfmt_cli.disk.kinds.fixed import TIME_INDEX as TIMES
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.names import mark_of
+from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.disk.tree import modified_ms, size_of
+from kfmt_cli.errors import InputError
+from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
+from kfmt_cli.render.style import grouped
+from kfmt_cli.rows.documents import FREED, RETENTION, ROLL
+from kfmt_cli.topics import CLUSTER_METADATA
+
+_ENTRY = TIME_INDEX_ENTRY.dtype.itemsize
+_OFFSETS = OFFSET_INDEX_ENTRY.dtype.itemsize
+
+_AS_REMOTE = -2  # local.retention.ms and .bytes: use retention.ms and .bytes
+
+
+@dataclass(slots=True)
+class Retention:
+    """One call of `retention`."""
+
+    run: Run
+    settings: SettingsOf
+    now: int
+    """Current time in milliseconds."""
+    tells_skipped: bool = True
+    """Note the partitions that retention.ms does not apply to."""
+    _freed: Freed = field(default_factory=list)
+    _odd: int = 0
+
+    def paths(self, paths: tuple[str, ...]) -> None:
+        """Show when retention deletes the segments under some paths."""
+        each_partition(self.run, paths, self._partition)
+        self._total()
+
+    def _partition(self, partition: Partition) -> None:
+        sink = self.run.sink
+        found = fates_of(partition, self.settings, self.now, self.run.complain)
+        if found is None and not self.tells_skipped:
+            return
+        if found is None:
+            words = (
+                "retention.ms does not apply to the metadata log, which is trimmed after a snapshot"
+            )
+            if _is_elsewhere(partition):
+                words = (
+                    "retention.ms does not apply to tiered storage or to marked directories "
+                    "(-delete, -stray, -future)"
+                )
+            sink.note(f"{partition.name}: {words}\n")
+            return
+        verdicts, roll = found.segments, found.roll
+        self._freed += found.freed(self.now)
+        self._odd += found.odd
+        sources = self.settings.sources(partition.place[0], partition.log_directory)
+        told = _told(found.settings, sources)
+        width = max(len(grouped(verdict.segment.size)) for verdict in verdicts)
+        for i, fate in enumerate(verdicts):
+            lines = [heading(partition.name, told, sink.out.theme)] if i == 0 else []
+            lines.append(fate_line(fate, width, sink.out.theme))
+            sink.document(RETENTION, {**_row(fate), "settings": told}, lines)
+        row: dict[str, object] = {
+            "file": roll.name,
+            "reason": roll.reason,
+            "at_bytes": roll.at_bytes,
+            "at_time": roll.at_time,
+        }
+        sink.document(ROLL, row, [roll_line(roll)])
+
+    def _total(self) -> None:
+        """Show the bytes freed now and later."""
+        sink = self.run.sink
+        row: dict[str, object] = {
+            "bytes_now": sum(size for at, size in self._freed if at <= self.now),
+            "bytes_later": sum(size for at, size in self._freed if at > self.now),
+            "bytes_odd": self._odd,
+        }
+        sink.document(FREED, row, freed_lines(self.now, self._freed, self._odd, sink.out.width))
+
+
+@dataclass(frozen=True, slots=True)
+class Fates:
+    """The predicted retention and next roll of a partition."""
+
+    segments: list[SegmentFate]
+    roll: Roll
+    settings: TopicSettings
+
+    def freed(self, now: int) -> Freed:
+        """Pairs of time and bytes freed, without odd times; segments already due count as freed
+        now."""
+        return [
+            (now if fate.deletable else max(fate.at or now, now), fate.segment.size)
+            for fate in self.segments
+            if (fate.at is not None or fate.deletable) and not fate.odd
+        ]
+
+    @property
+    def odd(self) -> int:
+        """The bytes of segments kept until an odd time."""
+        return sum(fate.segment.size for fate in self.segments if fate.odd)
+
+
+def fates_of(
+    partition: Partition, settings_of: SettingsOf, now: int, complain: Callable[[str], None]
+) -> Fates | None:
+    """Predict a retention check of a partition; None if retention does not apply: the metadata
+    log, tiered storage, marked directories. now: in milliseconds. complain: receives errors about
+    unreadable files next to the partition. Raises InputError."""
+    directory, place, settings = settings_of.around(partition, complain)
+    if place[0] == CLUSTER_METADATA or _is_elsewhere(partition):
+        return None
+    marks = directory.offsets.get(HIGH_WATERMARKS, {})
+    bounds = HeldBack(marks.get(place), None, directory.offset(LOG_STARTS, place))
+    active, end = active_of(partition.logs[-1])
+    facts = [
+        facts_of(file, partition.logs[i + 1 :], end, active, directory)
+        for i, file in enumerate(partition.logs)
+    ]
+    fates = retained(facts, settings, bounds, now)
+    is_expired = len(fates) > 0 and all(fate.deletable for fate in fates)
+    return Fates(fates, rolled(active, settings, now, is_expired), settings)
+
+
+def _is_elsewhere(partition: Partition) -> bool:
+    """Whether it is in tiered storage or in a directory that a broker has marked."""
+    return partition.is_stored or mark_of(partition.folder.name) != ""
+
+
+def _told(settings: TopicSettings, sources: Mapping[str, str]) -> dict[str, dict[str, object]]:
+    """The settings that apply, each with its source."""
+    time, size = "retention.ms", "retention.bytes"
+    if settings.remote and settings.local_retention_ms != _AS_REMOTE:
+        time = f"local.{time}"
+    if settings.remote and settings.local_retention_bytes != _AS_REMOTE:
+        size = f"local.{size}"
+    return with_sources(settings, sources, ("cleanup.policy", time, size))
+
+
+def _row(fate: SegmentFate) -> dict[str, object]:
+    return {
+        "file": fate.segment.name,
+        "base_offset": fate.segment.base_offset,
+        "bytes": fate.segment.size,
+        "largest_timestamp": fate.segment.largest,
+        "timestamp_source": fate.segment.source,
+        "active": fate.active,
+        "deletable": fate.deletable,
+        "deletable_at": fate.at,
+        "odd": fate.odd,
+        "why": fate.why,
+    }
+
+
+def facts_of(
+    file: Input,
+    following: list[Input],
+    end: int,
+    active: ActiveFacts,
+    directory: LogDirectory,
+) -> SegmentTimes:
+    """The size and times by which retention judges a segment."""
+    ends = following[0].base if following else end
+    base, size = file.base, size_of(file)
+    largest, why = _last_time(file)
+    if largest == 0 and not following and directory.marker is None and active.last_time is not None:
+        # A preallocated entry: a broker that is running, or recovers, uses the real one.
+        return SegmentTimes(file.name, base, size, active.last_time, TIME_INDEX, ends)
+    if largest is not None and largest >= 0:
+        return SegmentTimes(file.name, base, size, largest, TIME_INDEX, ends)
+    return SegmentTimes(file.name, base, size, modified_ms(file), FILE_TIME, ends, why)
+
+
+def _last_time(file: Input) -> tuple[int | None, str]:
+    """Timestamp of the last entry of a segment's time index, or None and the reason."""
+    with _opened(file, TIMES.suffix) as opened:
+        if opened is None:
+            return None, "it has no time index"
+        size, read = opened
+        if size < _ENTRY:
+            return None, "its time index is empty"
+        data = read(8, size // _ENTRY * _ENTRY - _ENTRY)
+    time = int.from_bytes(data, "big", signed=True)
+    return time, "" if time >= 0 else "its time index has no timestamp"
+
+
+@contextmanager
+def _opened(log: Input, suffix: str) -> Iterator[tuple[int, Callable[[int, int], bytes]] | None]:
+    """The size of a file next to a log, and a function that reads `n` bytes at a position, which
+    raises InputError; None without the file. Raises InputError. Kept cheap: there may be 28,000
+    files."""
+    path = f"{log.path.removesuffix('.log')}{suffix}"
+    name = f"{log.name.removesuffix('.log')}{suffix}"
+    with ExitStack() as stack:
+        try:
+            opened = _open(path, name, stack)
+        except FileNotFoundError:
+            opened = None
+        except OSError as error:
+            raise InputError(f"{name}: cannot be read: {error.strerror}", file=name) from error
+        except InputError as error:
+            if not error.is_gone:
+                raise
+            opened = None
+        yield opened
+
+
+def _open(path: str, name: str, stack: ExitStack) -> tuple[int, Callable[[int, int], bytes]]:
+    """The size of a file, and what reads it until the stack closes; raises InputError, OSError."""
+    if is_elsewhere(path):
+        file = stack.enter_context(file_at(path))
+
+        def read(n: int, position: int) -> bytes:
+            file.seek(position)
+            return file.read(n)
+
+        return file.seek(0, os.SEEK_END), read
+    source = FileSource(os.open(path, READ_ONLY), name)
+    stack.callback(source.close)
+    return source.size or 0, lambda n, position: source.block(position, n, n)
+
+
+def active_of(file: Input) -> tuple[ActiveFacts, int]:
+    """Facts about the active segment, and its end offset: from its first batch and the batches
+    after the last entry of its offset index. Raises InputError."""
+    base = file.base
+    entries, position = _last_entry(file, OFFSET_INDEX.suffix, _OFFSETS)
+    times, _ = _last_entry(file, TIMES.suffix, _ENTRY)
+    first_time = last_time = None
+    last = base - 1
+    log = LogBytes(file.path, file.name)
+    try:
+        with suppress(CorruptError, StartFailed):
+            first = next(batches(log, 0, log.size), None)
+            if first is not None:
+                first_time = last_time = first.max_timestamp
+            for batch in batches(log, position, log.size):
+                last = max(last, batch.last_offset)
+                last_time = max(last_time or batch.max_timestamp, batch.max_timestamp)
+        size = log.size
+    finally:
+        log.close()
+    known, _ = _last_time(file)
+    if known and last_time is not None:
+        last_time = max(last_time, known)
+    return ActiveFacts(file.name, base, size, first_time, last_time, last, entries, times), last + 1
+
+
+def _last_entry(log: Input, suffix: str, width: int) -> tuple[int, int]:
+    """Number of entries of an index without trailing zeros, and the last entry's last number;
+    raises InputError."""
+    with _opened(log, suffix) as opened:
+        if opened is None:
+            return 0, 0
+        size, read = opened
+
+        def entry(i: int) -> bytes:
+            return read(width, i * width)
+
+        low, high = 0, size // width
+        if high and any(entry(high - 1)):
+            low = high
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if any(entry(middle)) else (low, middle)
+        return low, int.from_bytes(entry(low - 1)[-4:], "big") if low else 0

@@ -1,0 +1,57 @@
+"""Options of retention."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kfmt_cli.cli.grouped_options import command
+from kfmt_cli.cli.options import (
+    Common,
+    Size,
+    color,
+    common,
+    config,
+    now,
+    output_format,
+    paths,
+    wide,
+)
+
+
+@command(short_help="Show why segments are kept, and until when.")
+@paths
+@click.option("--retention-ms", type=click.IntRange(min=-1), help="retention.ms; -1 for no limit.")
+@click.option("--retention-bytes", type=int, help="retention.bytes; -1 for no limit.")
+@click.option("--segment-ms", type=click.IntRange(min=1), help="segment.ms.")
+@click.option("--segment-bytes", type=Size(), help="segment.bytes.")
+@click.option("--segment-index-bytes", type=Size(), help="segment.index.bytes.")
+@click.option("--cleanup-policy", help="cleanup.policy: delete, compact or compact,delete.")
+@now
+@config
+@common(wide, output_format, color)
+def retention(
+    paths: tuple[str, ...],
+    now: int,
+    config: Path | None,
+    common: Common,
+    **settings: object,
+) -> None:
+    """Show why each segment is still on disk, when it will be deleted, and when the active segment
+    rolls.
+
+    Settings come from the cluster's metadata log if it is in the same log directory, otherwise from
+    Kafka's defaults. A --config file and options override both. Reads only indexes, file times and
+    active segments.
+
+    \b
+    Examples:
+      kfmt retention sample_segments/kafka-3.9.1-broker1/orders-0
+      kfmt retention sample_segments/kafka-3.9.1-broker1/orders-0 --retention-ms 604800000
+      kfmt retention sample_segments/kafka-3.9.1-broker1/orders-0 --retention-bytes 100000 --json
+    """
+    from kfmt_cli.commands.log_settings import SettingsOf
+    from kfmt_cli.commands.retention.command import Retention
+
+    Retention(common.run(), SettingsOf.given(config, settings), now).paths(paths)

@@ -1,0 +1,1 @@
+"""salvage: copies the undamaged batches of damaged logs into new logs."""

@@ -1,0 +1,90 @@
+"""Options of salvage."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.cli.grouped_options import command
+from kfmt_cli.cli.options import (
+    Common,
+    InputPath,
+    StoredPath,
+    color,
+    common,
+    index_interval,
+    jobs,
+    lists_all,
+    max_decompressed,
+    output_format,
+    private_key,
+    topic_name,
+)
+
+
+@command(name="salvage", short_help="Copy every undamaged batch into new logs.")
+@private_key
+@click.argument("source", metavar="SRC", type=InputPath())
+@click.argument("destination", metavar="DST", type=StoredPath())
+@click.option(
+    "--records",
+    is_flag=True,
+    help="Also keep readable records of damaged batches, re-encoded and marked with a header.",
+)
+@click.option(
+    "--deleted",
+    is_flag=True,
+    help="Also copy deleted data that a broker has not removed yet: directories marked -delete and "
+    "logs that end with .deleted.",
+)
+@click.option(
+    "--as",
+    "topic",
+    metavar="TOPIC",
+    callback=topic_name,
+    help="Write SRC, partitions of one topic, under another topic's name: TOPIC-PARTITION in DST, "
+    "without partition.metadata and log start offsets.",
+)
+@index_interval("The topic's index.interval.bytes.")
+@common(lists_all, output_format, color, jobs, max_decompressed)
+def salvage(
+    source: str,
+    destination: str,
+    records: bool,
+    deleted: bool,
+    topic: str | None,
+    index_interval_bytes: int,
+    common: Common,
+) -> None:
+    """Copy every undamaged batch of damaged logs into new logs, byte for byte.
+
+    SRC is a log, a partition directory or a log directory and is never modified. DST must not
+    exist. A batch is kept if its checksum matches and all of its records can be read. Batches are
+    placed by their offsets, whichever log they come from: a renamed log, one that overlaps another,
+    or a completed .swap file. Batches whose offsets conflict with the rest go into the partition's
+    contradicting directory. Everything dropped is listed with its bytes and missing offsets.
+    Indexes and producer snapshots are rebuilt. meta.properties, partition.metadata, leader epochs
+    and log start offsets are copied if undamaged; other checkpoints are not. The exit code is 1 if
+    anything was damaged.
+
+    --records also recovers the readable records of damaged batches, re-encoded as magic 2. Because
+    no checksum confirms them, each gets an extra header, kfmt.salvaged, with the finding's code.
+    Transactional records are kept only if an earlier undamaged batch names their producer.
+
+    --as restores under another name: create the topic, stop the broker, and copy the directories
+    over the new ones, whose partition.metadata has the new topic's id.
+
+    --deleted brings back deleted topics and segments under their former names, without log start
+    offsets; if the topic exists again, its deleted partitions go into the directory deleted.
+
+    \b
+    Examples:
+      kfmt salvage damaged_segments/flipped-bit-0 DST
+      kfmt salvage damaged_segments DST --records --json
+      kfmt salvage sample_segments/kafka-3.9.1-broker1/orders-0 DST --as restored
+    """
+    from kfmt_cli.commands.salvage.command import SALVAGED, Salvage
+
+    run = common.run(SALVAGED, writes=True)
+    limit = common.limit
+    task = Salvage(run, limit, common.jobs, index_interval_bytes, records, deleted, topic)
+    task.salvage(source, destination)

@@ -1,0 +1,1 @@
+"""sql: questions in SQL, as an argument, from a file or at a prompt."""

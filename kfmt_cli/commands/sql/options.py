@@ -1,0 +1,99 @@
+"""Options of sql."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from kfmt_cli.cli.grouped_options import command
+from kfmt_cli.cli.options import (
+    Common,
+    InputPath,
+    color,
+    common,
+    max_decompressed,
+    output_format,
+    private_key,
+    wide,
+)
+from kfmt_cli.core.urls import local
+from kfmt_cli.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from kfmt_cli.commands.sql.command import SqlSession
+
+
+_URL = re.compile(r"[\w+.-]+://")
+
+
+class QueryOrPath(InputPath):
+    """A query if it has a space and is no path; otherwise a path."""
+
+    def found(self, value: str) -> str:
+        return value if is_query(value) else InputPath.found(self, value)
+
+
+def is_query(text: str) -> bool:
+    """Whether an argument is a query: it contains white space, and there is no such path."""
+    return len(text.split()) > 1 and not _URL.match(text) and not os.path.lexists(local(text))
+
+
+@command(short_help="Query disks in SQL, with DuckDB.")
+@click.argument("words", nargs=-1, required=True, metavar="[QUERY] PATH...", type=QueryOrPath())
+@private_key
+@common(output_format, wide, color, max_decompressed)
+def sql(words: tuple[str, ...], common: Common) -> None:
+    """Answer questions in SQL about records, batches, indexes and damage.
+
+    The tables are records, batches, segments, index_entries, snapshot_records and findings
+    (docs/spark-tables.md); the dialect is DuckDB's. Only the files, columns, offsets and times that
+    a query needs are read. Times are in UTC. "offset" needs double quotes. Without QUERY, reads
+    statements from standard input, with a prompt on a terminal: .tables, .schema NAME and .quit are
+    commands, Ctrl+C cancels a query, Ctrl+D leaves. Needs pip install 'kfmt-cli[sql]'.
+
+    \b
+    Examples:
+      kfmt sql "select topic, count(*) from records group by 1" sample_segments/kafka-3.9.1-broker1
+      kfmt sql "from batches where size > 4000 order by size" sample_segments/kafka-3.9.1-broker1
+      kfmt sql "select severity, file, message from findings" damaged_segments --format csv
+    """
+    from importlib.util import find_spec
+
+    for package in ("duckdb", "pyarrow"):
+        if find_spec(package) is None:
+            raise UsageError(f"kfmt sql needs {package}: pip install 'kfmt-cli[sql]'")
+    from kfmt_cli.commands.sql.sql_prompt import Prompt
+
+    query, paths = (words[0], words[1:]) if is_query(words[0]) else (None, words)
+    if not paths:
+        raise UsageError("PATH is missing: kfmt sql QUERY PATH...")
+    session = _session(common, paths)
+    try:
+        if query is None:
+            Prompt(session).run()
+        else:
+            session.ask(query)
+    finally:
+        session.close()
+
+
+def _session(common: Common, paths: tuple[str, ...]) -> SqlSession:
+    """The session; complains about paths where there is nothing, raises InputError for no other."""
+    from kfmt_cli.commands.python.read import there
+    from kfmt_cli.commands.sql.command import SqlSession
+    from kfmt_cli.disk.local_copies import RSM_PRIVATE_KEY, listed_form
+    from kfmt_cli.disk.targets import refuse_pipe
+    from kfmt_cli.disk.tiered_keys import key_bytes
+
+    refuse_pipe(*paths)
+    run, found = common.run(), []
+    for path in paths:
+        with run.complaining():
+            found.append(listed_form(there(path)))
+    if not found:
+        raise click.exceptions.Exit(ExitCode.UNREADABLE)
+    key = RSM_PRIVATE_KEY.get()
+    return SqlSession(run, tuple(found), common.limit, None if key is None else key_bytes(key))

@@ -1,0 +1,1 @@
+"""stat: statistics of logs."""

@@ -1,0 +1,306 @@
+"""stat: statistics of topics, partitions or segments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from kfmt_cli.commands.each_partition import LogStarts
+from kfmt_cli.commands.partition_selection import wanted_of
+from kfmt_cli.commands.run import Run
+from kfmt_cli.commands.stat.codec_trial import Codec, try_codecs
+from kfmt_cli.commands.stat.disk_usage import show_usage
+from kfmt_cli.commands.stat.lines import columns, more_lines
+from kfmt_cli.commands.stat.log_shapes import Shapes, Strips, strip_of
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.source import open_source
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.names import partition_of
+from kfmt_cli.disk.partition_path import place_members
+from kfmt_cli.disk.partitions import Partition, partitions_below
+from kfmt_cli.disk.tree import is_folder, size_of
+from kfmt_cli.errors import InputError
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.log.open_log import no_batch_found
+from kfmt_cli.log.reader import BLOCK, LogReader
+from kfmt_cli.log.select import Asked, Selection
+from kfmt_cli.log.shape import Shape
+from kfmt_cli.log.statistics import Statistics
+from kfmt_cli.render.style import count, human
+from kfmt_cli.render.tables.line_table import LineTable
+from kfmt_cli.rows.column import PLACE, Placed
+from kfmt_cli.rows.documents import STATISTICS
+from kfmt_cli.sharing.processes import at_once, map_processes, worth
+from kfmt_cli.sharing.sampling import sampled, slices_of, written_size
+
+LEVELS = TOPIC, PARTITION, SEGMENT = "topic", "partition", "segment"
+NAME = "name"
+LEAST_NAME = 24  # columns; a longer name gets its own line if others need the space
+_OF_SUBJECT = {"file", *PLACE}
+_OF_BATCHES = (
+    *("batches", "records", "producers", "transactional_batches", "control_batches"),
+    "timestamp_skew_ms",
+)
+
+
+LogNumbers = tuple[Statistics, Shape | None]
+LogTask = tuple[Input, Selection, int | None]
+"""A log, its selection, and the cells of its strip; None for no shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatSubject:
+    """The subject of a row of numbers."""
+
+    file: str
+    """The log or directory; empty for a topic."""
+    topic: str | None = None
+    partition: int | None = None
+    log_dir: str | None = None
+
+
+@dataclass(slots=True)
+class Stat:
+    """One call of `stat`."""
+
+    run: Run
+    levels: tuple[str, ...] = (PARTITION,)
+    """Levels of rows; people see the first."""
+    deep: bool = False
+    """Also read records."""
+    what_if: tuple[Codec, ...] = ()
+    """Codecs to try."""
+    histogram: bool = False
+    """Also show people the distribution of batches."""
+    jobs: int = 1
+    limit: Limit = field(default_factory=Limit)
+    asked: Asked = field(default_factory=Asked)
+    """The selection to count."""
+    sample: int | None = None
+    """Bytes to read as a sample; None to read everything."""
+    sort: str = NAME
+    """Sort key of rows: name, or a number, largest first."""
+    plot: bool = False
+    """Show log shapes: the distribution over time and more."""
+    strips: Strips | None = None
+    """With plot: which logs to show as strips."""
+    codec_sample: int | None = None
+    """Bytes to try other codecs on, over all partitions; see `try_codecs`."""
+    _about_sample: str = ""
+
+    def paths(self, paths: tuple[str, ...]) -> None:
+        """Show the statistics of everything under some paths."""
+        run = self.run
+        takes_pipe = not self.what_if and not self.asked.needs_logs and self.sample is None
+        partitions = partitions_below(paths, run.complain, run.sink.note, takes_pipe=takes_pipe)
+        logs = list(self._logs(partitions))
+        files = [file for _, file, _ in logs]
+        sizes = list(map(size_of, files))
+        outcomes: Iterator[LogNumbers | str]
+        if self.sample is None:
+            outcomes = self._all(logs, sum(sizes))
+        else:
+            outcomes = self._sampled(files, self.sample)
+        rows: dict[StatSubject, Statistics] = {}
+        places: dict[str | None, set[str]] = {}
+        shapes = Shapes()
+        with self.run.host.progress(sum(sizes)) as progress:
+            for (partition, file, _), size, found in zip(logs, sizes, outcomes, strict=True):
+                progress.advance(size)
+                if isinstance(found, str):
+                    self.run.complain(found)
+                    continue
+                numbers, shape = found
+                for subject in dict.fromkeys(_subject(of, partition, file) for of in self.levels):
+                    rows.setdefault(subject, Statistics()).add(numbers)
+                    places.setdefault(subject.topic, set()).add(_above(partition.name))
+                if shape is not None:
+                    if shape.strip is not None and shape.strip.trouble:
+                        self.run.complain(shape.strip.trouble)
+                    shapes.take(partition, file, numbers, shape)
+        self._show(rows, places)
+        if self.plot:
+            shapes.show(self.run.sink)
+        if self._about_sample:
+            self.run.sink.remark(self._about_sample)
+        if damaged := sum(found.damaged for found in rows.values()):
+            words = count(damaged, "batch was", "batches were")
+            why = "damaged, or cannot be decompressed; see kfmt verify-crc --deep"
+            self.run.sink.note(f"{words} not decoded: {why}\n")
+        if not self.asked and self.sample is None:
+            for path in filter(is_folder, paths):
+                show_usage(self.run, path, partitions, is_told=len(rows) > 1)
+        try_codecs(self.run, self.what_if, partitions, self.limit, self.codec_sample)
+
+    def _all(
+        self, logs: list[tuple[Partition, Input, Selection]], n_bytes: int
+    ) -> Iterator[LogNumbers | str]:
+        """The statistics of each complete log, or why it cannot be read. n_bytes: total size."""
+        cells: list[int | None] = [None] * len(logs)
+        if self.plot:
+            shares = None if self.strips is None else self.strips.shares([log[1] for log in logs])
+            cells = list(shares or [0] * len(logs))
+        tasks = [(log[1], log[2], n) for log, n in zip(logs, cells, strict=True)]
+        work = partial(look, deep=self.deep, limit=self.limit)
+        jobs = worth(self.jobs, n_bytes)
+        yield from map_processes(work, tasks, jobs, at_once(len(logs), jobs))
+
+    def _sampled(self, logs: list[Input], budget: int) -> Iterator[LogNumbers | str]:
+        """The statistics of each log from a sample, or why it cannot be read."""
+        sizes = list(map(written_size, logs))
+        slices = slices_of(sizes, budget)
+        of_logs = {i: list(its) for i, its in groupby(slices, key=lambda part: part.log)}
+        n_read = 0
+        for i, (file, size) in enumerate(zip(logs, sizes, strict=True)):
+            try:
+                found, n = sampled(file, size, of_logs.get(i, ()))
+            except InputError as error:
+                yield str(error)
+                continue
+            n_read += n
+            yield found, None
+        read = f"sampled {human(n_read)} of {human(sum(sizes))}, bypassing the page cache"
+        self._about_sample = f"{read}; totals are extrapolated"
+
+    def _logs(self, partitions: list[Partition]) -> Iterator[tuple[Partition, Input, Selection]]:
+        """The logs of partitions that may contain selected records, each with its selection."""
+        starts = LogStarts(self.run)
+        for partition in partitions:
+            starts.of(partition)
+            try:
+                wanted = wanted_of(self.asked, partition, self.limit)
+            except InputError as error:
+                self.run.complain(str(error))
+                continue
+            for file in wanted.logs(partition.logs):
+                yield partition, file, wanted
+
+    def _show(
+        self, rows: dict[StatSubject, Statistics], places: dict[str | None, set[str]]
+    ) -> None:
+        """Show the rows; for people, with totals. places: the log directories of each topic."""
+        sink = self.run.sink
+        shown = [(subject, found.of_all()) for subject, found in rows.items()]
+        if self.sort != NAME:
+            shown.sort(key=lambda row: -getattr(row[1], self.sort))
+        lines = [(subject.file or str(subject.topic), found) for subject, found in shown]
+        total = sum(found.bytes for _, found in lines)
+        totals = list(_totals(list(rows.items()))) if len(shown) > 1 and sink.for_people else []
+        room = None if sink.look.wide else sink.out.width
+        shares = total if len(shown) > 1 else None
+        is_old = any(found.magics.keys() & {"0", "1"} for _, found in shown)
+        heads = list(columns(shares, is_sample=self.sample is not None, is_old=is_old))
+        table = LineTable(
+            self.levels[0], [*lines, *totals], heads, sink.out.theme, room, LEAST_NAME
+        )
+        for i, (subject, found) in enumerate(shown):
+            text = [] if i else [table.heading()]
+            text.append(table.line(lines[i][0], found))
+            text += more_lines(found) if self.deep or self.histogram else []
+            row = asdict(subject)
+            if not subject.file:
+                known = places[subject.topic]
+                common = _common(known)
+                row |= {"file": common, "log_dir": common if len(known) == 1 else None}
+            sink.document(STATISTICS, {**row, **stat_row(found)}, text)
+        for name, found in totals:
+            sink.put(table.line(name, found))
+
+
+def _common(places: Iterable[str]) -> str:
+    """The path that directories have in common; empty if none, as of a relative and an absolute
+    one."""
+    try:
+        return os.path.commonpath(places)
+    except ValueError:
+        return ""
+
+
+def _subject(level: str, partition: Partition, file: Input) -> StatSubject:
+    """The subject of the row that a log is counted in."""
+    if level == SEGMENT:
+        return StatSubject(file.name, *_place(partition.name))
+    topic, _ = partition_of(file.path)
+    if level == TOPIC and topic is not None:
+        return StatSubject("", topic)
+    return StatSubject(partition.name, *_place(partition.name))
+
+
+def _totals(rows: list[tuple[StatSubject, Statistics]]) -> Iterator[tuple[str, Statistics]]:
+    """The totals of topics with several rows, and of everything."""
+    of_topics: dict[str | None, list[Statistics]] = {}
+    for subject, found in rows:
+        of_topics.setdefault(subject.topic, []).append(found)
+    for topic, parts in of_topics.items():
+        if topic is not None and 1 < len(parts) < len(rows):
+            yield f"topic {topic}", _sum(parts)
+    yield "all", _sum([found for _, found in rows])
+
+
+def _sum(parts: list[Statistics]) -> Statistics:
+    """The sum; if every part was sampled, each is extrapolated first, otherwise the sum is."""
+    by_part = all(part.is_known for part in parts)
+    total = Statistics()
+    for part in parts:
+        total.add(part.of_all() if by_part else part)
+    return total if by_part else total.of_all()
+
+
+def _place(name: str) -> tuple[Any, Any, Any]:
+    """Topic, partition and log directory from the displayed name of a partition or log."""
+    topic, number, log_dir = place_members(name, Placed.PARTITION).values()
+    return topic, number, log_dir
+
+
+def _above(name: str) -> str:
+    """The log directory from the displayed name of a partition or log."""
+    return str(place_members(name, Placed.PARTITION)["log_dir"] or os.curdir)
+
+
+def look(task: LogTask, deep: bool, limit: Limit) -> LogNumbers | str:
+    """The statistics of a log's selected records and its shape, or why it cannot be read."""
+    file, wanted, n_cells = task
+    found = Statistics(segments=1)
+    shape = None if n_cells is None else Shape(strip=strip_of(file, n_cells))
+    try:
+        source = open_source(file.path, file.name)
+    except InputError as error:
+        return str(error)
+    try:
+        checked = deep or bool(wanted)
+        reader = LogReader(source, file.base_offset, checked=checked, first_block=BLOCK)
+        n_bytes = 0
+        for block in reader.blocks():
+            findings: list[Finding] = []
+            for part in wanted.counted(block, limit, findings) if wanted else (block,):
+                n_bytes += int(part.batches.size.sum())
+                found.take(part, is_counted=bool(wanted))
+                if shape is not None:
+                    shape.take(part)
+            if deep:
+                found.look_inside(block, limit, findings)
+            if checked:
+                n_undecoded = len({finding.batch for finding in findings})
+                found.damaged += int((block.batches.crc_valid == 0).sum()) + n_undecoded
+        if not (reader.n_batches or reader.plausible or file.named_by_kafka) and reader.bytes_read:
+            return no_batch_found(file.name)
+        found.finish(n_bytes if wanted else reader.bytes_read)
+    except InputError as error:
+        return str(error)
+    finally:
+        source.close()
+    return found, shape
+
+
+def stat_row(found: Statistics) -> dict[str, object]:
+    """The numbers for programs, without their subject."""
+    names = (column.name for column in STATISTICS.columns if column.name not in _OF_SUBJECT)
+    row = {name: getattr(found, name) for name in names}
+    if not found.is_known:
+        row |= dict.fromkeys(_OF_BATCHES)
+    ratio = found.compression_ratio
+    return {**row, "compression_ratio": None if ratio is None else round(ratio, 3)}

@@ -1,0 +1,62 @@
+"""Disk usage under a directory, how much of it a broker will free, and when."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from kfmt_cli.commands.log_settings import SettingsOf
+from kfmt_cli.commands.retention.command import fates_of
+from kfmt_cli.commands.run import Run
+from kfmt_cli.commands.stat.usage_lines import usage_lines
+from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.disk.tree import as_given, printable
+from kfmt_cli.disk.usage import BECOMES, LOGS, Usage, usage_below
+from kfmt_cli.errors import InputError
+from kfmt_cli.rows.documents import DISK_USAGE
+
+
+def show_usage(run: Run, path: str, partitions: Sequence[Partition], *, is_told: bool) -> None:
+    """Show what fills the disk under a directory. partitions: candidates; those elsewhere are
+    ignored. is_told: also print lines if nothing is marked for deletion."""
+    sink, top = run.sink, Path(path).resolve()
+    found = usage_below(path, run.complain)
+    settings_of = SettingsOf()
+    below = [partition for partition in partitions if partition.folder.is_relative_to(top)]
+    for usage in found:
+        if usage.purpose == LOGS:
+            _ask_retention(run, usage, below, settings_of)
+    is_known = any(settings_of.knows(partition.log_directory) for partition in below)
+    lines = []
+    if is_told or any(usage.purpose.startswith("marked") for usage in found):
+        lines = list(
+            usage_lines(as_given(path), found, sink.out.theme, sink.out.width, is_known=is_known)
+        )
+    for i, usage in enumerate(found):
+        row = {"file": printable(path), **asdict(usage), "becomes": BECOMES.get(usage.purpose)}
+        sink.document(DISK_USAGE, row, () if i else lines)
+
+
+def _ask_retention(
+    run: Run, usage: Usage, partitions: Sequence[Partition], settings_of: SettingsOf
+) -> None:
+    """Set the bytes of the logs that retention frees at its next check, and later."""
+    now = int(time.time() * 1000)
+    usage.freed_now = usage.freed_later = usage.freed_odd = 0
+    for partition in partitions:
+        try:
+            fates = fates_of(partition, settings_of, now, run.complain)
+        except InputError as error:
+            run.complain(str(error))
+            continue
+        if fates is None:
+            continue
+        usage.freed_odd += fates.odd
+        for at, size in fates.freed(now):
+            if at <= now:
+                usage.freed_now += size
+            else:
+                usage.freed_later += size
+                usage.freed_by = max(at, usage.freed_by or at)

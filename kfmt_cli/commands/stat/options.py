@@ -1,0 +1,129 @@
+"""Options of stat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kfmt_cli.cli.grouped_options import command
+from kfmt_cli.cli.options import (
+    Common,
+    Size,
+    color,
+    common,
+    jobs,
+    max_decompressed,
+    output_format,
+    paths,
+    wide,
+)
+from kfmt_cli.cli.selection_options import selection
+from kfmt_cli.errors import UsageError, unknown_name
+
+if TYPE_CHECKING:
+    from kfmt_cli.commands.stat.codec_trial import Codec
+    from kfmt_cli.log.select import Asked
+
+
+@command(short_help="Show log sizes, counts, codecs and timestamps.")
+@paths
+@click.option(
+    "--by",
+    type=click.Choice(["topic", "partition", "segment"]),
+    default="partition",
+    show_default=True,
+    help="What each row represents.",
+)
+@click.option(
+    "--sort",
+    type=click.Choice(["name", "bytes", "records"]),
+    default="name",
+    show_default=True,
+    help="Sort rows by this, largest first.",
+)
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="Also read records: null and empty keys, tombstones, compression ratio.",
+)
+@click.option("--histogram", is_flag=True, help="Plot batch sizes: records and bytes per batch.")
+@click.option(
+    "--plot",
+    is_flag=True,
+    help="Plot writes over time, codecs and batch sizes.",
+)
+@click.option(
+    "--what-if",
+    multiple=True,
+    metavar="CODEC[:LEVEL]",
+    help="Recompress a sample with another codec and show the savings.",
+)
+@click.option(
+    "--sample",
+    type=Size(),
+    metavar="SIZE",
+    help="Sample this many bytes in total, e.g. 64M, bypassing the broker's page cache, and "
+    "extrapolate with error margins.",
+)
+@selection
+@common(wide, output_format, color, jobs, max_decompressed)
+def stat(
+    paths: tuple[str, ...],
+    by: str,
+    sort: str,
+    deep: bool,
+    histogram: bool,
+    plot: bool,
+    what_if: tuple[str, ...],
+    sample: int | None,
+    asked: Asked,
+    common: Common,
+) -> None:
+    """Show log statistics: bytes, batches, records, codecs, timestamps and producers.
+
+    Reads batch headers only and does not verify checksums; use verify-crc for that. Without --deep,
+    a compressed magic 0 or 1 wrapper counts as one record. With record filters such as --key,
+    counts the matching records, and the bytes of the batches that contain them.
+
+    \b
+    Examples:
+      kfmt stat sample_segments/kafka-3.9.1-broker1
+      kfmt stat sample_segments/kafka-3.9.1-broker1/orders-0 --by segment --histogram
+      kfmt stat sample_segments/kafka-3.9.1-broker1 --by topic --sample 1M
+      kfmt stat sample_segments/kafka-3.9.1-broker1/orders-0 --plot
+      kfmt stat sample_segments/kafka-3.9.1-broker1/orders-0 --deep --what-if zstd --what-if gzip:9
+    """
+    from kfmt_cli.commands.stat.command import Stat
+
+    codecs = tuple(map(_codec, what_if))
+    run = common.run()
+    if asked and (deep or codecs):
+        raise UsageError(
+            "--deep and --what-if need whole batches and cannot be combined with record filters"
+        )
+    if sample is not None and (asked or deep or codecs or plot):
+        raise UsageError(
+            "--sample reads batch headers only and cannot be combined with --plot, with record "
+            "filters or with options that read records"
+        )
+    task = Stat(
+        run, (by,), deep, codecs, histogram, common.jobs, common.limit, asked, sample, sort, plot
+    )
+    task.paths(paths)
+
+
+def _codec(text: str) -> Codec:
+    from kfmt_cli.commands.stat.codec_trial import Codec
+    from kfmt_cli.core.codecs.compress import COMPRESSORS, LEVELS
+
+    name, colon, level = text.partition(":")
+    if name not in COMPRESSORS:
+        raise unknown_name("codec", name, COMPRESSORS)
+    if not colon:
+        return Codec(name)
+    known = LEVELS.get(name)
+    if known is None or not level.lstrip("-").isdigit() or int(level) not in known:
+        levels = "none" if known is None else f"{known.start} to {known.stop - 1}"
+        raise UsageError(f"--what-if {text}: {name} supports levels {levels}")
+    return Codec(name, int(level))

@@ -1,0 +1,1 @@
+"""state: the current state in internal topics."""

@@ -1,0 +1,1 @@
+"""txn: the transactions in partitions."""

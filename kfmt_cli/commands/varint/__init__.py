@@ -1,0 +1,1 @@
+"""encode-varint and decode-varint: varints as Kafka writes them, with the steps drawn."""

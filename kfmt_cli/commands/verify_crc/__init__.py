@@ -1,0 +1,1 @@
+"""verify-crc: checks the structure and checksum of every batch."""

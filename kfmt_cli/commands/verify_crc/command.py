@@ -1,0 +1,186 @@
+"""verify-crc: checks every log, small ones together, large ones in parts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from kfmt_cli.checks.log.verifier import Returning, Verified, Verifier
+from kfmt_cli.checks.partition.folder import FolderChecks
+from kfmt_cli.commands.run import Event, Unread, told
+from kfmt_cli.commands.verify_crc.log_work import CheckedLog, LogWork
+from kfmt_cli.disk.kinds.kind import Input, Kind
+from kfmt_cli.disk.kinds.logs import LOG, LOGS
+from kfmt_cli.disk.segment import real_path
+from kfmt_cli.disk.targets import targets
+from kfmt_cli.disk.tree import Folder, classify, distinct, inputs_in, is_segment, no_log, size_of
+from kfmt_cli.errors import InputError
+from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
+from kfmt_cli.rows.result import Result, ResultType
+from kfmt_cli.sharing.engine import Outcome, outcomes
+from kfmt_cli.sharing.processes import worth
+
+LOG_RESULT = ResultType(
+    ("bytes", "batches", "records"),
+    {"batches": 9, "records": 11, "bytes": 14},
+    hint="--wide",
+)
+
+
+@dataclass(slots=True)
+class _Files:
+    """Files that belong together."""
+
+    folder: Folder | None
+    """Their directory; None for a single file."""
+    files: list[Input]
+
+
+@dataclass(slots=True)
+class Verify:
+    """One call of `verify-crc`."""
+
+    verifier: Verifier
+    jobs: int = 1
+    """Number of processes."""
+    most_findings: int = MOST_FINDINGS
+    passed_over: Counter[str] = field(default_factory=Counter)
+    """Number of files in directories that are not checked, by kind."""
+    _groups: list[_Files] = field(default_factory=list)
+    _sizes: list[int] = field(default_factory=list)
+
+    def plan(self, paths: tuple[str, ...]) -> Iterator[Unread]:
+        """Find the files; yields unreadable inputs."""
+        seen: set[str] = set()
+        unread: list[str] = []
+        for target in targets(paths, unread.append, takes_pipe=True):
+            if target.file is not None:
+                self._groups.append(_Files(None, list(distinct([target.file], seen))))
+                continue
+            n_files = 0
+            for folder in target.folders:
+                files = list(inputs_in([folder], LOGS, self.passed_over))
+                n_files += len(files)
+                self._groups.append(_Files(folder, list(distinct(files, seen))))
+            if not target.unlisted and not n_files:
+                unread.append(no_log(target.path))
+        yield from map(Unread, unread)
+        self._sizes = [size_of(file) for file in self._files]
+
+    @property
+    def _files(self) -> list[Input]:
+        return [file for group in self._groups for file in group.files]
+
+    @property
+    def total(self) -> int:
+        """Bytes of all files."""
+        return sum(self._sizes)
+
+    def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
+        """Check all files; yields findings and results in order."""
+        sized = zip(self._files, self._sizes, strict=True)
+        jobs = worth(self.jobs, self.total)
+        found = outcomes(LogWork(self.verifier), sized, jobs, advance)
+        alone = (file for group in self._groups if group.folder is None for file in group.files)
+        given = {real_path(file.path) for file in alone}
+        for group in self._groups:
+            yield from self._group(group, given, found, advance)
+
+    def _group(
+        self,
+        group: _Files,
+        given: Collection[str],
+        found: Iterator[Outcome[CheckedLog]],
+        advance: Callable[[int], None],
+    ) -> Iterator[Event]:
+        """Yield the events of the files of a group, then findings across them. given: the real
+        paths of files that are no directory's."""
+        checks = FolderChecks()
+        for file in group.files:
+            outcome = next(found)
+            verified = None
+            if outcome is None:
+                verified = yield from self._stream(file, advance)
+            elif isinstance(outcome, InputError):
+                yield Unread.of(outcome)
+            else:
+                verified, findings = outcome
+                result = self._result(file.name, _kind_name(file))
+                yield from _counted(result, findings)
+                yield self._finished(result, verified)
+            checks.take(file, verified)
+        if group.folder is not None and (across := checks.finish(group.folder, given)):
+            kind = "partition" if any(map(is_segment, group.files)) else "directory"
+            result = self._result(group.folder.name, kind)
+            result.of_directory = True
+            yield from _counted(result, across)
+            yield result
+
+    def _stream(
+        self, file: Input, advance: Callable[[int], None]
+    ) -> Generator[Event, None, Verified | None]:
+        """Check a file in this process, yielding findings as they are made."""
+        result = self._result(file.name, _kind_name(file))
+        found = Returning(self.verifier.findings(file, advance))
+        try:
+            yield from _counted(result, found)
+        except InputError as error:
+            yield Unread.of(error)
+            return None
+        yield self._finished(result, found.value)
+        return found.value
+
+    @staticmethod
+    def _finished(result: Result, verified: Verified) -> Result:
+        result.numbers = {number: getattr(verified, number) for number in LOG_RESULT.numbers}
+        return result
+
+    def _result(self, name: str, kind: str) -> Result:
+        return Result(LOG_RESULT, name, kind, findings=Findings(self.most_findings))
+
+
+def _counted(result: Result, found: Iterable[Finding]) -> Iterator[Finding]:
+    """Count all findings in the result and yield those to show."""
+    for finding in found:
+        result.count([finding])
+        if result.findings.admits(finding):
+            yield finding
+
+
+def _kind_name(file: Input) -> str:
+    """The file's kind; a file of unknown kind counts as a log."""
+    return file.kind.name if file.kind in LOGS else LOG.name
+
+
+@dataclass(slots=True)
+class VerifyKind:
+    """Checks the files given as files of one kind."""
+
+    kind: Kind
+    most_findings: int = MOST_FINDINGS
+    _files: list[Input] = field(default_factory=list)
+
+    def plan(self, paths: tuple[str, ...]) -> Iterator[Unread]:
+        """Use the files as given; yields nothing."""
+        self._files = [replace(classify(path, path), kind=self.kind) for path in paths]
+        return iter(())
+
+    @property
+    def total(self) -> int:
+        """Bytes of all files."""
+        return sum(map(size_of, self._files))
+
+    def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
+        """Check all files; yields findings and results in order."""
+        for file in self._files:
+            try:
+                contents = file.contents()
+            except InputError as error:
+                yield Unread.of(error)
+                continue
+            advance(contents.size)
+            numbers = {"bytes": contents.size, "records": len(contents.table)}
+            result = Result(LOG_RESULT, file.name, self.kind.name, numbers)
+            result.take(contents.findings)
+            yield from told(result)
