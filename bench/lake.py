@@ -22,8 +22,8 @@ from statistics import median
 from bench.make_files import FULL, HERE, PARTITIONS, SMOKE, make, make_many
 from bench.process import KFMT, machine, measure, put
 from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.spark.follower import Follower
-from kfmt_cli.spark.listed import SETTLED
+from kfmt_cli.spark.following.follower import Follower
+from kfmt_cli.spark.following.listed import SETTLED
 from kfmt_cli.spark.plan import plan
 from kfmt_cli.spark.request import request_of
 from kfmt_cli.spark.splits import read_split

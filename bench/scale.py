@@ -25,11 +25,11 @@ from typing import Any
 from bench.make_files import MIB
 from bench.process import machine, put
 from kfmt_cli.arrow.checking import results_of
+from kfmt_cli.arrow.export.output import put_json
+from kfmt_cli.arrow.export.table_file import table_file
 from kfmt_cli.arrow.inputs import at_hand, files_of
-from kfmt_cli.arrow.output import put_json
-from kfmt_cli.arrow.table_file import table_file
 from kfmt_cli.core.stores import StoredFile
-from kfmt_cli.rows.segment_row import NOTHING
+from kfmt_cli.rows.types.segment_row import NOTHING
 from kfmt_cli.sharing.piece import name_of
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.spark.job import Job, Result

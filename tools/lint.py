@@ -46,7 +46,7 @@ LOOPS = {"kernel._decode", "emit._row", "encode._measure", "encode._encode", "ce
 LISTINGS = {"glob", "iglob", "rglob", "iterdir", "scandir", "listdir"}
 # Outputs and scratch files; the package's own sources; the listing of stores' data.
 LIST_THEIR_OWN = (
-    *("arrow/output.py", "writing/output.py", "writing/unfinished.py", "core/claims.py"),
+    *("arrow/export/output.py", "writing/output.py", "writing/unfinished.py", "core/claims.py"),
     *("core/native/compiled.py", "spark/remote_session.py"),
     "core/stores.py",
 )

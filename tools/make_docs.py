@@ -27,11 +27,11 @@ from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.formats.checkpoint import CHECKPOINTS
 from kfmt_cli.render.finding import consequences
 from kfmt_cli.rows.column import PLACE, Column, ColumnKind, RowType
-from kfmt_cli.rows.compared_range import COMPARED_RANGE
-from kfmt_cli.rows.counted_batches import COUNTED
-from kfmt_cli.rows.format_entries import entries_of, size_words
 from kfmt_cli.rows.json_shapes import OF_MEMBERS, VERSION, WORDS, Schema
 from kfmt_cli.rows.table_types import FOUND_RECORDS, TABLES
+from kfmt_cli.rows.types.compared_range import COMPARED_RANGE
+from kfmt_cli.rows.types.counted_batches import COUNTED
+from kfmt_cli.rows.types.format_entries import entries_of, size_words
 from kfmt_cli.spark.request import OPTIONS
 from kfmt_cli.spark.tables import type_name
 from tests.support.matrix import matrix

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kfmt_cli.arrow.arrays import LEAST_MILLISECONDS, MOST_MILLISECONDS
+from kfmt_cli.arrow.columns.arrays import LEAST_MILLISECONDS, MOST_MILLISECONDS
 from kfmt_cli.arrow.inputs import input_of, packed, reader_of
 from kfmt_cli.checks.log.packs import look_inside, read_pack
 from kfmt_cli.checks.log.verifier import Stretch
@@ -19,8 +19,9 @@ from kfmt_cli.findings.finding import Finding, Severity, in_order
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import is_legacy, runs
 from kfmt_cli.log.decoding import read_records
-from kfmt_cli.rows.finding_row import finding_row as row_of
-from kfmt_cli.rows.segment_row import (
+from kfmt_cli.rows.table_types import SEGMENTS
+from kfmt_cli.rows.types.finding_row import finding_row as row_of
+from kfmt_cli.rows.types.segment_row import (
     NOTHING,
     Numbers,
     merged,
@@ -28,7 +29,6 @@ from kfmt_cli.rows.segment_row import (
     numbers_of,
     numbers_of_files,
 )
-from kfmt_cli.rows.table_types import SEGMENTS
 from kfmt_cli.sharing.piece import Piece, telling
 from kfmt_cli.sharing.read_piece import Edges, facts_of
 from kfmt_cli.sharing.request import Request
@@ -43,7 +43,7 @@ class FileSummary:
 
     piece: Piece
     numbers: Numbers = field(default_factory=lambda: dict(NOTHING))
-    """See `rows/segment_row.py`."""
+    """See `rows/types/segment_row.py`."""
 
     def add(self, numbers: Numbers) -> None:
         """Add the numbers of the part that follows."""

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyarrow import dataset as ds
 from pyarrow.fs import LocalFileSystem
 
-from kfmt_cli.log.select import Selection
+from kfmt_cli.log.selection.select import Selection
 from kfmt_cli.rows.table_types import BATCHES, has_records
 
 _FORMAT = ds.IpcFileFormat()

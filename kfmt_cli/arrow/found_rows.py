@@ -6,21 +6,21 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from kfmt_cli.arrow.columns.schema import schema_of
+from kfmt_cli.arrow.columns.sections import ArrowPart, record_batch
+from kfmt_cli.arrow.columns.tables import shared_by
 from kfmt_cli.arrow.part_files import KeptRows, part_file
 from kfmt_cli.arrow.piece_blocks import blocks_of
-from kfmt_cli.arrow.schema import schema_of
-from kfmt_cli.arrow.sections import ArrowPart, record_batch
-from kfmt_cli.arrow.tables import shared_by
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.record_match import Match
 from kfmt_cli.log.records import Records
-from kfmt_cli.log.select import Selection
-from kfmt_cli.rows.found import FOUND
+from kfmt_cli.log.selection.record_match import Match
+from kfmt_cli.log.selection.select import Selection
 from kfmt_cli.rows.section import Section
 from kfmt_cli.rows.table_types import FOUND_RECORDS
+from kfmt_cli.rows.types.found import FOUND
 from kfmt_cli.sharing.piece import Piece, telling
 from kfmt_cli.sharing.request import Request
 

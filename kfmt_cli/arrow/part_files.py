@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from kfmt_cli.arrow.checking import results_of
-from kfmt_cli.arrow.output import appearing, read_whole
+from kfmt_cli.arrow.export.output import appearing, read_whole
 from kfmt_cli.arrow.piece_blocks import BlocksRead
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import InputError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from kfmt_cli.arrow.columns.tables import healthy
 from kfmt_cli.arrow.inputs import packed, reader_of
-from kfmt_cli.arrow.tables import healthy
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block
 from kfmt_cli.sharing.piece import Piece

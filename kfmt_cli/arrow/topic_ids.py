@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kfmt_cli.arrow.output import read_whole
+from kfmt_cli.arrow.export.output import read_whole
 from kfmt_cli.broker.start.identity import read_topic_id, topic_id_of
 from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.core.urls import is_local

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from kfmt_cli.broker.offset_map import OffsetMap, hashes_of
+from kfmt_cli.broker.offsets.offset_map import OffsetMap, hashes_of
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.log.block import Block

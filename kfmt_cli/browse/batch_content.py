@@ -23,9 +23,9 @@ from kfmt_cli.render.tables import record_table
 from kfmt_cli.render.tables.columns import heading, write_line
 from kfmt_cli.render.template import Literals, TemplateBuilder
 from kfmt_cli.render.write import write_rows
-from kfmt_cli.rows.anatomy import AnatomyLine, lines_of
 from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.rows.section import HEADER_NAMES, Object, Section, objects
+from kfmt_cli.rows.types.anatomy import AnatomyLine, lines_of
 from kfmt_cli.topics.decoder import Decoder
 
 MOST_NODES = 400  # per selection, whose fields are listed

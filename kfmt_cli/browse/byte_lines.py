@@ -12,7 +12,7 @@ from rich.text import Text
 from kfmt_cli.browse.batch_content import ShownPart
 from kfmt_cli.render.hexdump import COLOURS, NARROW, WIDE
 from kfmt_cli.render.style import grouped, safe
-from kfmt_cli.rows.anatomy import AnatomyLine
+from kfmt_cli.rows.types.anatomy import AnatomyLine
 
 RICH_STYLES = {"offset": "cyan", "flag": "magenta", "good": "green", "warn": "yellow"}
 BAD = "bold red"

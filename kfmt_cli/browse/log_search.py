@@ -15,9 +15,9 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.source import Source
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.expression import Expression, expression
-from kfmt_cli.log.record_match import Match
-from kfmt_cli.log.select import Selection
+from kfmt_cli.log.selection.expression import Expression, expression
+from kfmt_cli.log.selection.record_match import Match
+from kfmt_cli.log.selection.select import Selection
 
 TEXT, REGEX, HEX = "text", "regex", "hex"
 BOTH, KEY, VALUE = "key and value", "key", "value"

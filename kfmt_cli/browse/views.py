@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kfmt_cli.broker.placement import GROUPS
+from kfmt_cli.broker.cluster.placement import GROUPS
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
 from kfmt_cli.browse.text_host import shown_by
 from kfmt_cli.commands.run import Run
@@ -127,7 +127,7 @@ def _snapshots(place: ViewedPlace) -> list[DiskNode]:
 
 
 def _look_up(run: Run, place: ViewedPlace) -> None:
-    from kfmt_cli.broker.lookup import OFFSET
+    from kfmt_cli.broker.offsets.lookup import OFFSET
     from kfmt_cli.commands.index_check.command import show_lookups
 
     if place.offset is not None:

@@ -8,8 +8,8 @@ import numpy as np
 
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.errors import UsageError, unknown_name
-from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.log_tables import BatchTable
+from kfmt_cli.rows.types.batch import BATCH
 
 CODEC_NAMES: tuple[str, ...] = BATCH["compression"].words
 FORM = "codec=lz4 producer=7 transactional control damaged; prefix a word with - to negate it"

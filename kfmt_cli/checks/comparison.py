@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kfmt_cli.broker.replicas import (
+from kfmt_cli.broker.cluster.replicas import (
     Epochs,
     Range,
     Relation,

@@ -12,7 +12,7 @@ from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from kfmt_cli.log.select import Asked
+    from kfmt_cli.log.selection.select import Asked
 
 F = TypeVar("F", bound=Callable[..., Any])
 PATTERN = "text, ~REGEX, or a value prefixed with hex:, base64:, int:, long:, double: or uuid:"
@@ -43,8 +43,8 @@ def selection(function: F) -> F:
 def asked_of(options: Mapping[str, Any]) -> Asked:
     """The selection from the options that are present; raises UsageError."""
     from kfmt_cli.core.times import milliseconds
-    from kfmt_cli.log.record_match import match_of
-    from kfmt_cli.log.select import Asked, Selection
+    from kfmt_cli.log.selection.record_match import match_of
+    from kfmt_cli.log.selection.select import Asked, Selection
 
     given = Fields({name: options.get(name) for name in NAMES})
     first, last = (
@@ -116,7 +116,7 @@ _OPTIONS = (
 
 def bytes_of(option: str, text: str) -> bytes:
     """Parse bytes given as a pattern; raises UsageError for a regular expression."""
-    from kfmt_cli.log.record_match import pattern_of
+    from kfmt_cli.log.selection.record_match import pattern_of
 
     pattern = pattern_of(option, text)
     if not isinstance(pattern, bytes):

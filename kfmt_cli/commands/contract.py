@@ -17,19 +17,20 @@ from kfmt_cli.commands.salvage.command import SALVAGED
 from kfmt_cli.commands.verify_crc.command import LOG_RESULT
 from kfmt_cli.disk.kinds import KINDS
 from kfmt_cli.disk.kinds.notes import ROWS as NOTES_ROWS
-from kfmt_cli.rows import cluster_rows, documents
-from kfmt_cli.rows.anatomy import FIELD
-from kfmt_cli.rows.batch import BATCH
+from kfmt_cli.rows import documents
 from kfmt_cli.rows.column import PLACE, Column, ColumnKind, Placed, RowType
 from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT
-from kfmt_cli.rows.found import FOUND
-from kfmt_cli.rows.placements import PLACEMENTS
-from kfmt_cli.rows.record import DECODED_RECORD, RECORD
-from kfmt_cli.rows.replayed import REPLAYED_ROWS
 from kfmt_cli.rows.result import SEVERITIES, ResultType
-from kfmt_cli.rows.shapes import SHAPES
 from kfmt_cli.rows.table_types import BATCHES, RECORDS, TABLES, exported
-from kfmt_cli.rows.transaction import TRANSACTION
+from kfmt_cli.rows.types import cluster_rows
+from kfmt_cli.rows.types.anatomy import FIELD
+from kfmt_cli.rows.types.batch import BATCH
+from kfmt_cli.rows.types.found import FOUND
+from kfmt_cli.rows.types.placements import PLACEMENTS
+from kfmt_cli.rows.types.record import DECODED_RECORD, RECORD
+from kfmt_cli.rows.types.replayed import REPLAYED_ROWS
+from kfmt_cli.rows.types.shapes import SHAPES
+from kfmt_cli.rows.types.transaction import TRANSACTION
 
 _RESULTS = {
     "verify-crc": LOG_RESULT,

@@ -24,7 +24,7 @@ from kfmt_cli.disk.names import place_of
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import listing
 from kfmt_cli.errors import InputError, UsageError, unknown_name
-from kfmt_cli.rows.state_types import CONFIG
+from kfmt_cli.rows.types.state_types import CONFIG
 from kfmt_cli.topics import CLUSTER_METADATA
 
 # Sources of a setting.

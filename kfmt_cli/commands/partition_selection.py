@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kfmt_cli.broker.committed import committed_of
-from kfmt_cli.broker.last_records import first_of_last
+from kfmt_cli.broker.offsets.last_records import first_of_last
+from kfmt_cli.broker.transactions.committed import committed_of
 from kfmt_cli.commands.each_partition import blocks_of
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.errors import InputError
-from kfmt_cli.log.select import Asked, Selection
+from kfmt_cli.log.selection.select import Asked, Selection
 
 
 def wanted_of(asked: Asked, partition: Partition, limit: Limit) -> Selection:

@@ -20,8 +20,8 @@ from kfmt_cli.formats.batch import (
     TIMESTAMP_TYPE,
 )
 from kfmt_cli.formats.legacy import MESSAGES
-from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.log_tables import BATCH_COLUMNS, BatchTable
+from kfmt_cli.rows.types.batch import BATCH
 
 LOG_OVERHEAD = 12  # offset and length field, in front of every batch of any magic
 HEADER_SIZE = RECORD_BATCH.dtype.itemsize

@@ -16,9 +16,9 @@ from kfmt_cli.log.block import Block, batch_finding
 from kfmt_cli.log.control import name_control_batches, read_control
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.records import Records, expansion, fill
-from kfmt_cli.rows.batch import BATCH
-from kfmt_cli.rows.record import DECODED, DECODED_RECORD, RECORD
 from kfmt_cli.rows.section import Rows, Section
+from kfmt_cli.rows.types.batch import BATCH
+from kfmt_cli.rows.types.record import DECODED, DECODED_RECORD, RECORD
 from kfmt_cli.topics.decoder import Decoded, Decoder
 
 _OF_BATCHES = expansion(

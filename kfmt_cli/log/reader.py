@@ -2,8 +2,8 @@
 
 Follows `org.apache.kafka.common.record.FileLogInputStream` for an intact file. At damage, the
 reader looks for the next header with a matching checksum and describes the bytes in between; see
-`log/damage.py`. It reports only what stopped it: the checks (`checks/log/`) report what is wrong
-with a batch that it could read.
+`log/damages/damage.py`. It reports only what stopped it: the checks (`checks/log/`) report what is
+wrong with a batch that it could read.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import scan
 from kfmt_cli.core.source import Source
-from kfmt_cli.log.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.log.block import LOG_OVERHEAD, Block, read_batches
+from kfmt_cli.log.damages.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.rows.log_tables import BatchTable
 
 if TYPE_CHECKING:
-    from kfmt_cli.log.damage import Damage
+    from kfmt_cli.log.damages.damage import Damage
 
 BLOCK = 1 << 21
 FIRST_BLOCK = 1 << 16  # so that the first rows of a huge file are there at once
@@ -119,7 +119,7 @@ class LogReader:
     @cached_property
     def _damage(self) -> Damage:
         """Judges unreadable bytes; most logs never need it."""
-        from kfmt_cli.log.damage import Damage
+        from kfmt_cli.log.damages.damage import Damage
 
         return Damage(self._source)
 

@@ -13,7 +13,7 @@ from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block, runs
 from kfmt_cli.log.decompress import decompress_ahead, is_heavy
 from kfmt_cli.log.derived_columns import batch_rows, read_complete, record_rows
-from kfmt_cli.log.select import Selection
+from kfmt_cli.log.selection.select import Selection
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.rows.section import Rows
 from kfmt_cli.topics.decoder import Decoder

@@ -22,8 +22,8 @@ from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import COMPRESSION
 from kfmt_cli.formats.legacy import MESSAGES
-from kfmt_cli.log.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.log.block import CHECKED_FROM, NO_TIMESTAMP_TYPE, Block, about_batch, batch_finding
+from kfmt_cli.log.damages.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.log.decompress import decompress_batch
 from kfmt_cli.log.records import Records
 from kfmt_cli.rows.log_tables import BatchTable, RecordTable

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kfmt_cli.render.style import Theme, grouped, safe
-from kfmt_cli.rows.anatomy import AnatomyLine
+from kfmt_cli.rows.types.anatomy import AnatomyLine
 
 COLOURS = ("offset", "flag", "good", "warn")  # used in turn
 NARROW, WIDE = 8, 16  # bytes per line

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 from kfmt_cli.core.times import YEAR_10000, span_words, time_text
-from kfmt_cli.log.shape import DAY, SECOND, Buckets, Shape
-from kfmt_cli.log.statistics import Statistics
+from kfmt_cli.log.summary.shape import DAY, SECOND, Buckets, Shape
+from kfmt_cli.log.summary.statistics import Statistics
 from kfmt_cli.render.style import count, grouped, human
 
 ROWS = 8

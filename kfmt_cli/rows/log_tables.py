@@ -12,8 +12,8 @@ from kfmt_cli.core.native.table import Table, TableColumn
 class BatchTable(Table):
     """Batches of any magic, one per row.
 
-    `rows/batch.py` describes the columns shown. Fields that the magic lacks are 0 here and null in
-    the output.
+    `rows/types/batch.py` describes the columns shown. Fields that the magic lacks are 0 here and
+    null in the output.
     """
 
     __slots__ = ()
@@ -89,7 +89,7 @@ class RecordTable(Table):
     """Records of any magic, one per row: the stored fields of magic 2, and values derived from
     them.
 
-    `rows/record.py` describes the columns shown.
+    `rows/types/record.py` describes the columns shown.
     """
 
     __slots__ = ()

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
-from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.column import Column, ColumnKind, RowType, column_of, milliseconds, number
 from kfmt_cli.rows.documents import FINDING
-from kfmt_cli.rows.found import FOUND
-from kfmt_cli.rows.record import DECODED_RECORD
 from kfmt_cli.rows.result import ResultType
+from kfmt_cli.rows.types.batch import BATCH
+from kfmt_cli.rows.types.found import FOUND
+from kfmt_cli.rows.types.record import DECODED_RECORD
 
 # Prefix of the source of a record column that comes from the record's batch.
 OF_BATCH = "batch."

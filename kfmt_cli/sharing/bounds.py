@@ -21,8 +21,8 @@ from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.errors import InputError
 from kfmt_cli.formats import header_numbers as header
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY
-from kfmt_cli.log.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.log.block import LOG_OVERHEAD, read_batches
+from kfmt_cli.log.damages.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.sharing.piece import Piece
 
 Opener = Callable[[str], Source]
@@ -56,7 +56,7 @@ def bounds(source: Source, piece: Piece, opened: Opener, searches: bool = False)
 def first_batch(source: Source, start: int, stop: int, size: int) -> int | None:
     """Position of the first batch in [start, stop) confirmed by its checksum and the batches after
     it; None if there is none. size: bytes of the file."""
-    from kfmt_cli.log.search import BatchSearch
+    from kfmt_cli.log.damages.search import BatchSearch
 
     confirmed = BatchSearch(source).confirmed_from(start, stop)
     return next((at for at in confirmed if _is_batch(source, at, size, (1 << 63) - 1)), None)

@@ -22,7 +22,7 @@ from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.reader import LogReader
 from kfmt_cli.log.records import Records
-from kfmt_cli.log.select import Selection
+from kfmt_cli.log.selection.select import Selection
 from kfmt_cli.sharing.bounds import Opener, bounds
 from kfmt_cli.sharing.piece import Piece
 

@@ -10,7 +10,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.credentials import SentCredentials
 from kfmt_cli.core.parallel import available_cores
 from kfmt_cli.errors import UsageError
-from kfmt_cli.log.select import Asked, Selection
+from kfmt_cli.log.selection.select import Asked, Selection
 from kfmt_cli.rows.column import Column, RowType
 from kfmt_cli.rows.table_types import TABLES, chosen
 from kfmt_cli.sharing.piece import MIB, OPENING, Piece

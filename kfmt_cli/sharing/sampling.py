@@ -24,7 +24,7 @@ from kfmt_cli.disk.usage import BLOCK
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.reader import LogReader
-from kfmt_cli.log.statistics import Statistics
+from kfmt_cli.log.summary.statistics import Statistics
 from kfmt_cli.sharing.bounds import first_batch
 
 SLICE = 256 << 10

@@ -13,17 +13,17 @@ from pathlib import Path
 import pyarrow as pa
 
 from kfmt_cli.arrow.batch_columns import kept_batches
-from kfmt_cli.arrow.exported_rows import Span, WantedRows, offsets_of, rows_in
+from kfmt_cli.arrow.columns.tables import rows_of
+from kfmt_cli.arrow.export.exported_rows import Span, WantedRows, offsets_of, rows_in
 from kfmt_cli.arrow.inputs import at_hand
-from kfmt_cli.arrow.record_compare import COMPARED, compare_records
-from kfmt_cli.arrow.tables import rows_of
-from kfmt_cli.broker.replicas import Range, Relation, ReplicaBatch, ReplicaBatches
+from kfmt_cli.arrow.restore.record_compare import COMPARED, compare_records
+from kfmt_cli.broker.cluster.replicas import Range, Relation, ReplicaBatch, ReplicaBatches
 from kfmt_cli.checks.comparison import BEFORE, HOLE, MISSING, Comparison, Row, Side
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.findings.finding import Findings
 from kfmt_cli.log.block import Block
-from kfmt_cli.rows.compared_range import RangeStatus
 from kfmt_cli.rows.table_types import RECORDS
+from kfmt_cli.rows.types.compared_range import RangeStatus
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.read_piece import PieceReader
 from kfmt_cli.sharing.request import Request

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kfmt_cli.arrow.exported_rows import Span, is_exported
-from kfmt_cli.broker.replicas import Relation
+from kfmt_cli.arrow.export.exported_rows import Span, is_exported
+from kfmt_cli.broker.cluster.replicas import Relation
 from kfmt_cli.checks.comparison import Row
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import UsageError
-from kfmt_cli.rows.compared_range import COMPARED_RANGE, RangeStatus
+from kfmt_cli.rows.types.compared_range import COMPARED_RANGE, RangeStatus
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.spark.compared import (
     IN_OTHER_BATCHES,

@@ -7,8 +7,8 @@ interrupted job continues; inputs that have changed are reprocessed.
 An unchanged input keeps its splits. Only those of an input in several parts are stored, in files of
 `_kfmt/plan`: what was whole stays so, as parts do not become smaller from run to run.
 
-An export is a table with a history (`spark/lake_table.py`): commits say which of these files it
-consists of. What a commit names is changed by the next commit alone.
+An export is a table with a history (`spark/lake/lake_table.py`): commits say which of these files
+it consists of. What a commit names is changed by the next commit alone.
 
 Results are read on demand (`spark/results.py`): for each piece, the driver keeps only the place of
 its result.
@@ -24,14 +24,14 @@ from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from kfmt_cli.arrow.lake import Output
-from kfmt_cli.arrow.output import get_json, names_in, put_json, remove
+from kfmt_cli.arrow.export.lake import Output
+from kfmt_cli.arrow.export.output import get_json, names_in, put_json, remove
 from kfmt_cli.errors import UsageError
 from kfmt_cli.sharing.piece import Piece, cuts_of, name_of
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request, share_of
 from kfmt_cli.spark.job import Job, Stored, about
-from kfmt_cli.spark.parts import Part, appended, sweep, values_in
+from kfmt_cli.spark.lake.parts import Part, appended, sweep, values_in
 from kfmt_cli.spark.results import ResultFiles
 
 VERSION = 9

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql.datasource import InputPartition
 
-from kfmt_cli.log.select import Selection
+from kfmt_cli.log.selection.select import Selection
 from kfmt_cli.sharing.piece import cuts_of, pack
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request, share_of

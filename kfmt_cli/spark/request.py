@@ -13,8 +13,8 @@ from kfmt_cli.core.credentials import hidden, without_credentials
 from kfmt_cli.core.times import milliseconds
 from kfmt_cli.disk.tiered_keys import key_bytes
 from kfmt_cli.errors import UsageError
-from kfmt_cli.log.record_match import match_of
-from kfmt_cli.log.select import Asked, Selection
+from kfmt_cli.log.selection.record_match import match_of
+from kfmt_cli.log.selection.select import Asked, Selection
 from kfmt_cli.rows.table_types import TABLES
 from kfmt_cli.sharing.request import BATCH_ROWS, SPLIT, Request, names_in
 

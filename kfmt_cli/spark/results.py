@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterable
 from contextlib import suppress
 
-from kfmt_cli.arrow.output import read_whole
+from kfmt_cli.arrow.export.output import read_whole
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.placeholders import CONNECTIONS

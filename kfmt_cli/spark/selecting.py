@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kfmt_cli.errors import InputError
-from kfmt_cli.log.select import Selection
+from kfmt_cli.log.selection.select import Selection
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.tasks import in_tasks

@@ -90,8 +90,8 @@ class KfmtDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         del schema
+        from kfmt_cli.spark.following.stream import stream_reader
         from kfmt_cli.spark.request import stream_of
-        from kfmt_cli.spark.stream import stream_reader
 
         request = need_paths(request_of(self.options))
         return stream_reader(request, self.home, stream_of(self.options))

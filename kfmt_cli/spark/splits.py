@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from kfmt_cli.arrow.columns.tables import MAKERS, rows_of
 from kfmt_cli.arrow.inputs import at_hand
-from kfmt_cli.arrow.tables import MAKERS, rows_of
 from kfmt_cli.rows.table_types import BATCHES, has_records
 from kfmt_cli.sharing.piece import telling
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.cleaned import followed
+from kfmt_cli.spark.following.cleaned import followed
 from kfmt_cli.spark.plan import Split
 from kfmt_cli.spark.wanted import has_selections, in_folders
 

@@ -16,9 +16,9 @@ from hashlib import blake2b
 from itertools import zip_longest
 
 from kfmt_cli.arrow.inputs import at_hand, files_of, input_of, reader_of
-from kfmt_cli.broker.committed import committed_of
-from kfmt_cli.broker.last_records import first_of_last
-from kfmt_cli.broker.producers import Producers
+from kfmt_cli.broker.offsets.last_records import first_of_last
+from kfmt_cli.broker.transactions.committed import committed_of
+from kfmt_cli.broker.transactions.producers import Producers
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.core.parallel import map_ordered
@@ -32,9 +32,9 @@ from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.committed import Committed
 from kfmt_cli.log.reader import LogReader
-from kfmt_cli.log.select import Asked, Selection
+from kfmt_cli.log.selection.committed import Committed
+from kfmt_cli.log.selection.select import Asked, Selection
 from kfmt_cli.rows.table_types import BATCHES, RECORDS
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces

@@ -11,8 +11,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, overload
 
 from kfmt_cli.arrow.checking import edges_of, finding_of, finding_row
+from kfmt_cli.arrow.export.output import put_json
 from kfmt_cli.arrow.inputs import at_hand
-from kfmt_cli.arrow.output import put_json
 from kfmt_cli.core.native.compiled import interpreted
 from kfmt_cli.findings.damage import UNREAD
 from kfmt_cli.findings.finding import in_order

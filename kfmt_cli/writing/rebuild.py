@@ -12,10 +12,10 @@ from pathlib import Path
 
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.index import IndexBuilder
-from kfmt_cli.broker.producers import Producers
 from kfmt_cli.broker.recovery import kept
 from kfmt_cli.broker.start.recovered import recovered
 from kfmt_cli.broker.start.stored import StartFailed
+from kfmt_cli.broker.transactions.producers import Producers
 from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.registry import log_checks
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT

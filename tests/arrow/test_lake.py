@@ -14,7 +14,7 @@ from unittest import mock
 
 import pytest
 
-from kfmt_cli.arrow.lake import DEFAULTS, Files, lake_of
+from kfmt_cli.arrow.export.lake import DEFAULTS, Files, lake_of
 from tests.support import in_process
 from tests.support.lake_runs import export, without_spark
 from tests.support.samples import ORDERS, TXN, environment, kfmt

@@ -8,8 +8,8 @@ from kfmt_cli.errors import InputError
 
 pytest.importorskip("pyarrow")
 
-from kfmt_cli.arrow.exported_rows import Span
-from kfmt_cli.arrow.restored_partition import (
+from kfmt_cli.arrow.export.exported_rows import Span
+from kfmt_cli.arrow.restore.restored_partition import (
     ExportedPartition,
     FileOfPartition,
     grouped_by_file,

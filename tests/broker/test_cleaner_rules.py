@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kfmt_cli.broker.cleaning import CleanerSegment, dirty_of
-from kfmt_cli.broker.offset_map import OffsetMap
+from kfmt_cli.broker.offsets.offset_map import OffsetMap
 from tests.support.samples import kfmt
 from tools.kafka import SAMPLES
 

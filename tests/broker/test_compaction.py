@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kfmt_cli.broker.offset_map import OffsetMap, hashes_of
+from kfmt_cli.broker.offsets.offset_map import OffsetMap, hashes_of
 from tests.support.samples import kfmt
 from tools.kafka import SAMPLES
 

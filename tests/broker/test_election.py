@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kfmt_cli.broker.election import (
+from kfmt_cli.broker.cluster.election import (
     NO_LEADER,
     Brokers,
     ElectionRules,
@@ -13,7 +13,7 @@ from kfmt_cli.broker.election import (
     Stage,
     ends_of,
 )
-from kfmt_cli.broker.expiry import fenced_in_order
+from kfmt_cli.broker.cluster.expiry import fenced_in_order
 
 NOBODY: frozenset[int] = frozenset()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kfmt_cli.broker.replicas import Range, Relation, ReplicaBatch, _differing
+from kfmt_cli.broker.cluster.replicas import Range, Relation, ReplicaBatch, _differing
 
 
 def ranges(mine: list[ReplicaBatch], its: list[ReplicaBatch]) -> list[Range]:

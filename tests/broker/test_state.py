@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.broker.placement import partition_of_id, string_hash
+from kfmt_cli.broker.cluster.placement import partition_of_id, string_hash
 from kfmt_cli.broker.state.cluster import Cluster
 from kfmt_cli.broker.state.shares import _update
 from kfmt_cli.core.layout.fields import Fields

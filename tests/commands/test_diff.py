@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kfmt_cli.broker.replicas import Epochs, Relation, ReplicaBatch, ReplicaBatches, compare, cut_to
+from kfmt_cli.broker.cluster.replicas import (
+    Epochs,
+    Relation,
+    ReplicaBatch,
+    ReplicaBatches,
+    compare,
+    cut_to,
+)
 from tests.support.broken_partitions import ORDERS, sample
 from tests.support.rebuild import with_crc
 from tests.support.samples import Done, kfmt

@@ -13,7 +13,7 @@ import pytest
 import kfmt_cli
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.rows.column import PLACE
-from kfmt_cli.rows.finding_row import finding_row
+from kfmt_cli.rows.types.finding_row import finding_row
 from tests.support.samples import ORDERS, TXN, UPGRADED, every_log, kfmt, name_of
 from tools.kafka import ROOT, SAMPLES
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.broker.election import Elected, Stage
+from kfmt_cli.broker.cluster.election import Elected, Stage
 from kfmt_cli.commands.replicas.orders import End, Order
 from tests.support.dead_clusters import LOG, flip
 from tests.support.samples import Done, kfmt

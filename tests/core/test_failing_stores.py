@@ -73,7 +73,7 @@ def test_a_topic_id_that_a_store_does_not_give_is_not_missing(
     clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pyarrow")
-    from kfmt_cli.arrow import output
+    from kfmt_cli.arrow.export import output
     from kfmt_cli.arrow.topic_ids import TopicIds
 
     errors: list[type[OSError]] = [OSError, PermissionError, FileNotFoundError]

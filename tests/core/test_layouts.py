@@ -20,9 +20,9 @@ from kfmt_cli.disk.kinds.fixed import FixedReader
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
-from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.log_tables import BATCH_COLUMNS, RECORD_COLUMNS
-from kfmt_cli.rows.record import RECORD as RECORD_ROWS
+from kfmt_cli.rows.types.batch import BATCH
+from kfmt_cli.rows.types.record import RECORD as RECORD_ROWS
 from tests.support.samples import ORDERS
 from tests.support.segments import positions
 

@@ -18,11 +18,12 @@ from tools.kafka import ROOT
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("moto.server")
 
-from kfmt_cli.arrow import file_formats, tables  # noqa: E402
-from kfmt_cli.arrow.exporting import export_bundle  # noqa: E402
+from kfmt_cli.arrow.columns import tables  # noqa: E402
+from kfmt_cli.arrow.export import file_formats  # noqa: E402
+from kfmt_cli.arrow.export.exporting import export_bundle  # noqa: E402
+from kfmt_cli.arrow.export.lake import Lake  # noqa: E402
+from kfmt_cli.arrow.export.output import appearing, get_json, names_in, put_json  # noqa: E402
 from kfmt_cli.arrow.inputs import files_of  # noqa: E402
-from kfmt_cli.arrow.lake import Lake  # noqa: E402
-from kfmt_cli.arrow.output import appearing, get_json, names_in, put_json  # noqa: E402
 from kfmt_cli.core import stores  # noqa: E402
 from kfmt_cli.core.file_systems import file_system_at  # noqa: E402
 from kfmt_cli.core.stores import listing  # noqa: E402

@@ -18,7 +18,7 @@ from kfmt_cli.commands.protocol_headers.command import REQUEST, cells, requests
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.formats.api_keys import APIS, BY_KEY
 from kfmt_cli.formats.kafka_messages import message
-from kfmt_cli.rows.format_entries import entries_of
+from kfmt_cli.rows.types.format_entries import entries_of
 from tests.support.samples import kfmt
 from tools.kafka import ROOT, java, missing
 

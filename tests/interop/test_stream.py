@@ -15,8 +15,8 @@ from tools import kafka, live
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
-from kfmt_cli.spark.follower import Follower
-from kfmt_cli.spark.history import Room
+from kfmt_cli.spark.following.follower import Follower
+from kfmt_cli.spark.following.history import Room
 from kfmt_cli.spark.request import request_of
 from kfmt_cli.spark.splits import read_split
 

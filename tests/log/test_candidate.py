@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from kfmt_cli.log.batch_candidates import Candidate, OffsetWindow
+from kfmt_cli.log.damages.batch_candidates import Candidate, OffsetWindow
 from tests.support.samples import ORDERS
 from tools.kafka import SAMPLES
 

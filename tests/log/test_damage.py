@@ -11,7 +11,7 @@ import pytest
 
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.core.source import open_source
-from kfmt_cli.log import search
+from kfmt_cli.log.damages import search
 from kfmt_cli.log.reader import LogReader
 from tests.support.rebuild import batch_of, compressed_batch, control_batch, record, with_crc
 from tests.support.samples import NOWHERE, ORDERS, TXN, UPGRADED, Row, kfmt

@@ -13,9 +13,9 @@ import pytest
 
 from kfmt_cli.browse.log_search import REGEX, SoughtText
 from kfmt_cli.errors import UsageError
-from kfmt_cli.log import expression as module
-from kfmt_cli.log.expression import SHORT, Expression, expression
-from kfmt_cli.log.record_match import match_of
+from kfmt_cli.log.selection import expression as module
+from kfmt_cli.log.selection.expression import SHORT, Expression, expression
+from kfmt_cli.log.selection.record_match import match_of
 from tests.support.samples import ORDERS, kfmt
 
 pytest.importorskip("re2")

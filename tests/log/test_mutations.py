@@ -25,8 +25,8 @@ from kfmt_cli.render.sinks.json_rows import JsonRows
 from kfmt_cli.render.sinks.sink import Head, Look
 from kfmt_cli.render.sinks.table_rows import BatchRows
 from kfmt_cli.render.style import PLAIN
-from kfmt_cli.rows.finding_row import finding_row
-from kfmt_cli.rows.record import RECORD
+from kfmt_cli.rows.types.finding_row import finding_row
+from kfmt_cli.rows.types.record import RECORD
 from tests.support.mutants import Mutant, embedding_mutant, judge, mutant_of, torn_copy
 from tests.support.samples import ORDERS, every_log, name_of
 from tests.support.segments import NAME, positions, write

@@ -9,7 +9,16 @@ import pytest
 
 from kfmt_cli.core.source import open_source
 from kfmt_cli.log.reader import LogReader
-from kfmt_cli.log.shape import DAY, HOUR, MOST_BUCKETS, WIDTHS, Buckets, Shape, Strip, TimeOrder
+from kfmt_cli.log.summary.shape import (
+    DAY,
+    HOUR,
+    MOST_BUCKETS,
+    WIDTHS,
+    Buckets,
+    Shape,
+    Strip,
+    TimeOrder,
+)
 from tests.support.samples import ORDERS, TXN
 
 

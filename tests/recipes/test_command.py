@@ -26,7 +26,7 @@ from kfmt_cli.commands.explain.pages.page import ListedPage, PageFacts
 from kfmt_cli.commands.run import Run
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
-from kfmt_cli.rows.state_types import StateType
+from kfmt_cli.rows.types.state_types import StateType
 from kfmt_cli.topics import TOPICS, Topic
 from kfmt_cli.topics.keyed_json import JsonDecoder, Said
 from tests.recipes.test_recipes import Ran, run

@@ -58,8 +58,8 @@ SIZES = RowType(
 
 def test_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     arrow = pytest.importorskip("pyarrow")
-    from kfmt_cli.arrow import tables
-    from kfmt_cli.arrow.schema import schema_of
+    from kfmt_cli.arrow.columns import tables
+    from kfmt_cli.arrow.columns.schema import schema_of
     from kfmt_cli.spark.request import request_of
     from kfmt_cli.spark.splits import read_split
     from kfmt_cli.spark.wanted import splits_of

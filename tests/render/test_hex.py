@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kfmt_cli.core.codecs.decompress import decompress
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.log.anatomy.other_files import file_part
-from kfmt_cli.rows.anatomy import FIELD, cells, lines_of
+from kfmt_cli.rows.types.anatomy import FIELD, cells, lines_of
 from tests.support.samples import ORDERS, TXN, Row, every_log, kfmt, name_of
 from tests.support.terminal import on_a_terminal
 from tools.kafka import ROOT, SAMPLES

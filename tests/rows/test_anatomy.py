@@ -10,8 +10,8 @@ import pytest
 from kfmt_cli.core.layout.tree import tree
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.formats.kafka_messages import message as message_layout
-from kfmt_cli.rows.anatomy import lines_of, shown
-from kfmt_cli.rows.segment_row import names_of
+from kfmt_cli.rows.types.anatomy import lines_of, shown
+from kfmt_cli.rows.types.segment_row import names_of
 from tests.broker.test_state import built, commit, message, record
 from tests.support import rebuild
 from tests.support.samples import Row, kfmt

@@ -16,7 +16,7 @@ from kfmt_cli.log.block import Block, runs
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.reader import LogReader
 from kfmt_cli.log.records import Records
-from kfmt_cli.log.select import Selection
+from kfmt_cli.log.selection.select import Selection
 from tests.support.rebuild import batch_of, record
 from tests.support.samples import UPGRADED, every_log, kfmt, name_of
 from tests.support.segments import positions, with_bytes, write

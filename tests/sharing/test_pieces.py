@@ -16,8 +16,8 @@ pytest.importorskip("pyspark")
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kfmt_cli.arrow.export.output import put_json
 from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.arrow.output import put_json
 from kfmt_cli.core.stores import StoredFile
 from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG

@@ -21,8 +21,8 @@ from kfmt_cli.commands.verify_crc import command as verify
 from kfmt_cli.commands.verify_crc import log_work
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.rows.finding_row import finding_row
 from kfmt_cli.rows.result import Result
+from kfmt_cli.rows.types.finding_row import finding_row
 from kfmt_cli.sharing import engine, processes
 from kfmt_cli.sharing.processes import map_processes
 from tests.support.mutants import mutant_of

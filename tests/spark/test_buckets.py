@@ -17,13 +17,13 @@ pa = pytest.importorskip("pyarrow")
 pytest.importorskip("moto.server")
 pytest.importorskip("pyspark")
 
-from kfmt_cli.arrow.output import get_json, put_json  # noqa: E402
+from kfmt_cli.arrow.export.output import get_json, put_json  # noqa: E402
 from kfmt_cli.core import small_objects  # noqa: E402
 from kfmt_cli.core.file_systems import file_system_at  # noqa: E402
 from kfmt_cli.errors import UsageError  # noqa: E402
 from kfmt_cli.sharing.request import Request  # noqa: E402
-from kfmt_cli.spark import lease  # noqa: E402
-from kfmt_cli.spark.lease import leased  # noqa: E402
+from kfmt_cli.spark.lake import lease  # noqa: E402
+from kfmt_cli.spark.lake.lease import leased  # noqa: E402
 from tests.support.lake_runs import export, manifest, without_spark  # noqa: E402
 
 pytestmark = [

@@ -199,7 +199,7 @@ def failing(lake, run=0):
     work = export(lake, run)
 
     def fails(request, pieces, to):
-        from kfmt_cli.arrow.lake import _OpenFile
+        from kfmt_cli.arrow.export.lake import _OpenFile
 
         write, close = _OpenFile.write, _OpenFile.close
         first = pieces[0]

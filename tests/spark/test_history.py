@@ -23,9 +23,9 @@ pytest.importorskip("pyarrow.parquet")
 
 from kfmt_cli.core.small_objects import NoConditionsError
 from kfmt_cli.errors import UsageError
-from kfmt_cli.spark import lake_table
-from kfmt_cli.spark import lease as leases
-from kfmt_cli.spark.lease import leased
+from kfmt_cli.spark.lake import lake_table
+from kfmt_cli.spark.lake import lease as leases
+from kfmt_cli.spark.lake.lease import leased
 
 BROKER1 = ORDERS.parent.parent
 NEW_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -257,7 +257,7 @@ def test_a_second_job_says_who_has_the_directory(tmp_path: Path) -> None:
 
 def test_a_dead_owners_lease_is_taken_over(tmp_path: Path) -> None:
     script = (
-        "import os, sys; from kfmt_cli.spark.lease import leased\n"
+        "import os, sys; from kfmt_cli.spark.lake.lease import leased\n"
         "with leased(sys.argv[1], 'export'): os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "to")], check=False)

@@ -26,7 +26,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow.parquet")
 
 from kfmt_cli.core.uuids import uuid_text
-from kfmt_cli.spark import lake_table
+from kfmt_cli.spark.lake import lake_table
 
 N_RECORDS = 20  # of a batch
 POINTS = ("with_changes", "commit", "_publish", "write_manifest", "_sweep")

@@ -23,8 +23,8 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.spark.job import Job
+from kfmt_cli.spark.lake.parts import Part, appended, sweep, values_in
 from kfmt_cli.spark.ledger import Ledger
-from kfmt_cli.spark.parts import Part, appended, sweep, values_in
 from kfmt_cli.spark.request import request_of
 
 

@@ -26,7 +26,7 @@ from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.checks.log.verifier import Verifier
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.tree import classify
-from kfmt_cli.rows.finding_row import finding_row
+from kfmt_cli.rows.types.finding_row import finding_row
 from kfmt_cli.sharing.piece import Piece, cut
 from kfmt_cli.spark.job import Stored
 from kfmt_cli.spark.jobs.verify import check

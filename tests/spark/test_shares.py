@@ -21,8 +21,8 @@ pytest.importorskip("pyarrow.parquet")
 
 from pyspark import cloudpickle
 
+from kfmt_cli.arrow.export.output import read_whole
 from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.arrow.output import read_whole
 from kfmt_cli.core.source import FileSource
 from kfmt_cli.errors import InputError
 from kfmt_cli.sharing.request import Request

@@ -19,11 +19,11 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
 from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.spark.follower import Follower
-from kfmt_cli.spark.history import Room
+from kfmt_cli.spark.following.follower import Follower
+from kfmt_cli.spark.following.history import Room
+from kfmt_cli.spark.following.stream import KfmtStreamReader
 from kfmt_cli.spark.request import StreamOptions, request_of
 from kfmt_cli.spark.splits import read_split
-from kfmt_cli.spark.stream import KfmtStreamReader
 from kfmt_cli.spark.worker import Home
 
 KEPT = ROOT / "tests/kept/aiven-1.0.0"

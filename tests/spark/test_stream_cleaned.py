@@ -18,7 +18,7 @@ pytest.importorskip("pyarrow")
 from kfmt_cli.core.stores import StoredFile, scanned
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.read_piece import UnreadError
-from kfmt_cli.spark.follower import Follower
+from kfmt_cli.spark.following.follower import Follower
 from kfmt_cli.spark.plan import Split
 from kfmt_cli.spark.request import request_of
 from kfmt_cli.spark.splits import read_split
@@ -134,7 +134,7 @@ def test_a_listing_that_misses_a_renamed_segment_is_read_again(
                 (folder / "between").rename(folder / LOGS[0].name)
         return folders, files
 
-    monkeypatch.setattr("kfmt_cli.spark.listed.scanned", read)
+    monkeypatch.setattr("kfmt_cli.spark.following.listed.scanned", read)
     source = follower(folder)
     rows = read_split(source.request, split_of(source))
     assert [offset for batch in rows for offset in batch.column("offset").to_pylist()] == LEFT

@@ -24,14 +24,14 @@ pytest.importorskip("pyarrow")
 
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.read_piece import UnreadError
-from kfmt_cli.spark import follower as following
-from kfmt_cli.spark import listed
-from kfmt_cli.spark.follower import DataLossError, Follower
-from kfmt_cli.spark.history import Room
+from kfmt_cli.spark.following import follower as following
+from kfmt_cli.spark.following import listed
+from kfmt_cli.spark.following.follower import DataLossError, Follower
+from kfmt_cli.spark.following.history import Room
+from kfmt_cli.spark.following.stream import KfmtStreamReader
 from kfmt_cli.spark.plan import Split
 from kfmt_cli.spark.request import StreamOptions, request_of
 from kfmt_cli.spark.splits import read_split
-from kfmt_cli.spark.stream import KfmtStreamReader
 from kfmt_cli.spark.worker import Home
 
 ID = METADATA.read_text().rpartition(": ")[2].strip()

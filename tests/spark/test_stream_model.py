@@ -17,9 +17,9 @@ from tests.support.spark_rows import close
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
-from kfmt_cli.spark import follower as following
-from kfmt_cli.spark.follower import DataLossError, Follower
-from kfmt_cli.spark.history import Room
+from kfmt_cli.spark.following import follower as following
+from kfmt_cli.spark.following.follower import DataLossError, Follower
+from kfmt_cli.spark.following.history import Room
 from kfmt_cli.spark.request import request_of
 from kfmt_cli.spark.splits import read_split
 

@@ -38,9 +38,9 @@ from pyiceberg.utils.config import Config  # noqa: E402
 
 from kfmt_cli.core.small_objects import store_settings  # noqa: E402
 from kfmt_cli.errors import OutputError, UsageError  # noqa: E402
-from kfmt_cli.spark import lake_table  # noqa: E402
-from kfmt_cli.spark.table_formats.delta import Delta  # noqa: E402
-from kfmt_cli.spark.table_formats.iceberg import Iceberg  # noqa: E402
+from kfmt_cli.spark.lake import lake_table  # noqa: E402
+from kfmt_cli.spark.lake.table_formats.delta import Delta  # noqa: E402
+from kfmt_cli.spark.lake.table_formats.iceberg import Iceberg  # noqa: E402
 
 BROKER1 = ORDERS.parent.parent
 

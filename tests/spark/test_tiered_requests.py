@@ -23,7 +23,7 @@ from kfmt_cli.arrow import tiered_logs
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.core import small_objects
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.follower import Follower
+from kfmt_cli.spark.following.follower import Follower
 from kfmt_cli.spark.request import request_of
 from kfmt_cli.spark.splits import read_split
 from kfmt_cli.spark.wanted import splits_of

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from kfmt_cli.arrow.export.output import read_whole, take_away_unfinished
 from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.arrow.output import read_whole, take_away_unfinished
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark import work
 from kfmt_cli.spark.jobs import export_job

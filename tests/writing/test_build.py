@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kfmt_cli.rows.batch import BATCH
-from kfmt_cli.rows.record import RECORD
+from kfmt_cli.rows.types.batch import BATCH
+from kfmt_cli.rows.types.record import RECORD
 from kfmt_cli.writing.build.jsonl import AttributesOfLine, Batch, ControlOfLine, Record
 from tests.support.samples import (
     NOWHERE,

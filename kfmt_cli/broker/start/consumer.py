@@ -26,8 +26,8 @@ from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.formats import header_numbers as header
 from kfmt_cli.formats.batch import COMPRESSION
 from kfmt_cli.formats.legacy import MESSAGES
-from kfmt_cli.log.batch_candidates import HEADER_UP_TO_MAGIC
 from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD
+from kfmt_cli.log.damages.batch_candidates import HEADER_UP_TO_MAGIC
 
 _CODECS = tuple(word for word in COMPRESSION.words if not word.startswith("unknown"))
 _LAST_OF_LEGACY = _CODECS.index("lz4")  # the last codec of magic 0 and 1

@@ -19,8 +19,8 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.open_log import open_log
 from kfmt_cli.log.stream import stream
-from kfmt_cli.rows.state_types import FEATURE as FEATURE_LEVEL
-from kfmt_cli.rows.state_types import PARTITION, TOPIC
+from kfmt_cli.rows.types.state_types import FEATURE as FEATURE_LEVEL
+from kfmt_cli.rows.types.state_types import PARTITION, TOPIC
 from kfmt_cli.topics import CLUSTER_METADATA
 
 

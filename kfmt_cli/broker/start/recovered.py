@@ -12,11 +12,11 @@ from typing import cast
 import numpy as np
 
 from kfmt_cli.broker.index import fixed_rows
-from kfmt_cli.broker.producers import Event, Producer, Producers
 from kfmt_cli.broker.start.load import KnownLogs, load
 from kfmt_cli.broker.start.producers import Snapshots
 from kfmt_cli.broker.start.segment import OpenSegment
 from kfmt_cli.broker.start.stored import StoredBatch, read_marker
+from kfmt_cli.broker.transactions.producers import Event, Producer, Producers
 from kfmt_cli.broker.version import OLDEST
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import Folder

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from kfmt_cli.broker.lookup import ENTRY_SIZE, WARM_BYTES, greatest
+from kfmt_cli.broker.offsets.lookup import ENTRY_SIZE, WARM_BYTES, greatest
 from kfmt_cli.broker.start.consumer import base_offset_of, first_of_wrapper
 from kfmt_cli.broker.start.stored import (
     CorruptError,

@@ -17,9 +17,9 @@ from kfmt_cli.core.source import Source, open_source
 from kfmt_cli.formats import header_numbers as header
 from kfmt_cli.formats.batch import CONTROL, TRANSACTIONAL
 from kfmt_cli.formats.legacy import MESSAGES
-from kfmt_cli.log.batch_candidates import HEADER_UP_TO_MAGIC
 from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, POLYNOMIALS, STORED_CRC_AT
 from kfmt_cli.log.control import KEY_SIZE, MARKER_SIZE, MARKERS
+from kfmt_cli.log.damages.batch_candidates import HEADER_UP_TO_MAGIC
 
 _ABORT = MARKERS[0]
 _MESSAGE_TIME_END = MESSAGES[1].offset_of("key")

@@ -18,7 +18,7 @@ from kfmt_cli.formats.kafka_messages import message
 from kfmt_cli.formats.kraft import KRAFT_MESSAGES
 from kfmt_cli.formats.meanings import SECURITY_PROTOCOLS
 from kfmt_cli.log.stream import Record
-from kfmt_cli.rows.state_types import (
+from kfmt_cli.rows.types.state_types import (
     ACL,
     BROKER,
     CONFIG,

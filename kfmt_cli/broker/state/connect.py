@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from kfmt_cli.broker.state.replay import Data, LatestOfKeys, ReadCommitted
 from kfmt_cli.broker.state.secrets import shown_config
 from kfmt_cli.log.stream import Record
-from kfmt_cli.rows.state_types import (
+from kfmt_cli.rows.types.state_types import (
     CONNECTOR,
     CONNECTOR_STATUS,
     CONNECTOR_TASK,

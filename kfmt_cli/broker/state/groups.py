@@ -12,7 +12,7 @@ from typing import Any
 from kfmt_cli.broker.state.replay import Data, LatestOfKeys
 from kfmt_cli.core.layout.messages import open_held
 from kfmt_cli.formats.kafka_messages import message
-from kfmt_cli.rows.state_types import COMMITTED_OFFSET, GROUP, MEMBER, StateType
+from kfmt_cli.rows.types.state_types import COMMITTED_OFFSET, GROUP, MEMBER, StateType
 from kfmt_cli.topics.streams_commit import stream_time
 
 EMPTY, STABLE, ASSIGNING, RECONCILING = "Empty", "Stable", "Assigning", "Reconciling"

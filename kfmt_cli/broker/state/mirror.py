@@ -9,7 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kfmt_cli.broker.state.replay import LatestOfKeys
-from kfmt_cli.rows.state_types import MIRROR_CHECKPOINT, MIRROR_HEARTBEAT, MIRROR_SYNC, StateType
+from kfmt_cli.rows.types.state_types import (
+    MIRROR_CHECKPOINT,
+    MIRROR_HEARTBEAT,
+    MIRROR_SYNC,
+    StateType,
+)
 
 
 class OffsetSyncs(LatestOfKeys):

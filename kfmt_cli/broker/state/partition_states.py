@@ -10,7 +10,7 @@ from typing import Any
 
 from kfmt_cli.core.layout.fields import Fields as Data
 from kfmt_cli.formats.meanings import RECOVERY_STATES
-from kfmt_cli.rows.state_types import PARTITION, TOPIC, StateType
+from kfmt_cli.rows.types.state_types import PARTITION, TOPIC, StateType
 
 # Fields that a partition change may replace; null keeps the value.
 _REPLACED = (

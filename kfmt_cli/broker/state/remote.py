@@ -12,7 +12,7 @@ from typing import Any
 from kfmt_cli.broker.state.replay import Data, Replay
 from kfmt_cli.formats.kafka_messages import message
 from kfmt_cli.log.stream import Record
-from kfmt_cli.rows.state_types import REMOTE_PARTITION, REMOTE_SEGMENT, StateType
+from kfmt_cli.rows.types.state_types import REMOTE_PARTITION, REMOTE_SEGMENT, StateType
 
 _SEGMENT_STATE = message("RemoteLogSegmentMetadataRecord").field("remote_log_segment_state")
 _PARTITION_STATE = message("RemotePartitionDeleteMetadataRecord").field(

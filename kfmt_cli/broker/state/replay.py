@@ -14,7 +14,7 @@ from kfmt_cli.core.layout.messages import plain_value
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.log.stream import Record
 from kfmt_cli.rows.column import ColumnKind
-from kfmt_cli.rows.state_types import StateType
+from kfmt_cli.rows.types.state_types import StateType
 from kfmt_cli.topics import decoder_for
 from kfmt_cli.topics.decoder import Decoded, Decoder
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kfmt_cli.broker.state.replay import Data, LatestOfKeys
 from kfmt_cli.log.stream import Record
-from kfmt_cli.rows.state_types import SCHEMA, StateType
+from kfmt_cli.rows.types.state_types import SCHEMA, StateType
 from kfmt_cli.topics.payloads import Registered, SchemaRegistry
 
 AVRO = "AVRO"  # the type of schemas that do not name one

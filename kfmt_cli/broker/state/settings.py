@@ -11,7 +11,7 @@ from typing import Any
 from kfmt_cli.broker.state.secrets import is_secret
 from kfmt_cli.core.layout.fields import Fields as Data
 from kfmt_cli.formats.kafka_messages import message
-from kfmt_cli.rows.state_types import CONFIG, FEATURE, QUOTA, StateType
+from kfmt_cli.rows.types.state_types import CONFIG, FEATURE, QUOTA, StateType
 
 _TYPE = message("ConfigRecord").field("resource_type")
 TOPIC = 2

@@ -11,7 +11,7 @@ from typing import Any
 from kfmt_cli.broker.state.replay import Data, Replay
 from kfmt_cli.formats.meanings import DELIVERY_STATES
 from kfmt_cli.log.stream import Record
-from kfmt_cli.rows.state_types import SHARE_PARTITION, StateType
+from kfmt_cli.rows.types.state_types import SHARE_PARTITION, StateType
 
 NO_CHANGE = -1
 Key = tuple[str, str, int]

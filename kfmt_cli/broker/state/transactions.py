@@ -11,7 +11,7 @@ from typing import Any
 
 from kfmt_cli.broker.state.replay import Data, LatestOfKeys
 from kfmt_cli.formats.kafka_messages import message
-from kfmt_cli.rows.state_types import TRANSACTIONAL_ID, StateType
+from kfmt_cli.rows.types.state_types import TRANSACTIONAL_ID, StateType
 
 _STATUS = message("TransactionLogValue").field("transaction_status")
 

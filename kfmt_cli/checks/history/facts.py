@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kfmt_cli.broker.producers import Event, events_of
+from kfmt_cli.broker.transactions.producers import Event, events_of
 from kfmt_cli.checks.log.packs import Pack
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 
 from kfmt_cli.broker.defaults import TRANSACTION_MAX_TIMEOUT_MS
-from kfmt_cli.broker.producers import NONE, Event, Producer, Producers
+from kfmt_cli.broker.transactions.producers import NONE, Event, Producer, Producers
 from kfmt_cli.checks.history.facts import History, compare
 from kfmt_cli.checks.history.scopes import HistoryCheck, HistoryFiles
 from kfmt_cli.errors import InputError

@@ -32,8 +32,8 @@ from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.log.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.log.block import Block, read_batches
+from kfmt_cli.log.damages.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.records import Records

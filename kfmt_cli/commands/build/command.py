@@ -111,8 +111,8 @@ class Build:
 
     def _build_tables(self, tables: list[Piece], destination: str, force: bool) -> None:
         """Build DST from exported tables."""
-        from kfmt_cli.arrow.exported_rows import forget_rows, spans_in
-        from kfmt_cli.arrow.restored_partition import exported_partitions, restored
+        from kfmt_cli.arrow.export.exported_rows import forget_rows, spans_in
+        from kfmt_cli.arrow.restore.restored_partition import exported_partitions, restored
 
         run, options = self.run, self.options
         if options != Options(compression=options.compression, now=options.now):
@@ -174,7 +174,7 @@ def _tables_at(source: str) -> list[Piece] | None:
         return None
     if find_spec("pyarrow") is None:
         raise UsageError("pyarrow is not installed: pip install 'kfmt-cli[arrow]'")
-    from kfmt_cli.arrow.restored_partition import tables_at
+    from kfmt_cli.arrow.restore.restored_partition import tables_at
 
     tables = tables_at(source)
     if tables is None:

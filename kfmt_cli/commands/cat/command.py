@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kfmt_cli.broker.latest_keys import LatestKeys
+from kfmt_cli.broker.offsets.latest_keys import LatestKeys
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.cat.follow import followed
 from kfmt_cli.commands.cat.record_format import Shown, Write, visible
@@ -21,9 +21,9 @@ from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.record_match import headers_of
 from kfmt_cli.log.records import Records
-from kfmt_cli.log.select import Asked, Selection
+from kfmt_cli.log.selection.record_match import headers_of
+from kfmt_cli.log.selection.select import Asked, Selection
 from kfmt_cli.render.style import safe
 from kfmt_cli.topics.payloads import Read, text_of
 

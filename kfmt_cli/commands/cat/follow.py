@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kfmt_cli.broker.seek import blocks_from
+from kfmt_cli.broker.offsets.seek import blocks_from
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import listing, size_of

@@ -23,7 +23,7 @@ from kfmt_cli.cli.selection_options import selection
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from kfmt_cli.log.select import Asked
+    from kfmt_cli.log.selection.select import Asked
     from kfmt_cli.topics.payloads import Payloads
 
 

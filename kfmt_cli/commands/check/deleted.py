@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from kfmt_cli.broker.seek import blocks_from
+from kfmt_cli.broker.offsets.seek import blocks_from
 from kfmt_cli.commands.check.checked_directory import CheckedDirectory
 from kfmt_cli.disk.kinds.logs import DELETED_LOG
 from kfmt_cli.disk.names import mark_of

@@ -17,8 +17,8 @@ from kfmt_cli.broker.cleaning import (
     keeps,
 )
 from kfmt_cli.broker.defaults import DEDUPE_BUFFER_BYTES
-from kfmt_cli.broker.offset_map import OffsetMap
-from kfmt_cli.broker.seek import blocks_from
+from kfmt_cli.broker.offsets.offset_map import OffsetMap
+from kfmt_cli.broker.offsets.seek import blocks_from
 from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray

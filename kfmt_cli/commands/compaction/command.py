@@ -14,7 +14,7 @@ from kfmt_cli.broker.defaults import DEDUPE_BUFFER_BYTES
 from kfmt_cli.broker.start.checkpoints import LOG_STARTS
 from kfmt_cli.broker.start.directory import CLEANER_OFFSETS
 from kfmt_cli.broker.topic_settings import TopicSettings
-from kfmt_cli.broker.transactions import Transactions
+from kfmt_cli.broker.transactions.transactions import Transactions
 from kfmt_cli.commands.compaction.cleaning import CleanerHistory, Cleaning
 from kfmt_cli.commands.compaction.compaction_key import show_key
 from kfmt_cli.commands.compaction.lines import POLICY, cleaning_lines

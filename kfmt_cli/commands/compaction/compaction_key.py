@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfmt_cli.broker.cleaning import Dirty
-from kfmt_cli.broker.seek import blocks_from
+from kfmt_cli.broker.offsets.seek import blocks_from
 from kfmt_cli.commands.compaction.lines import key_lines
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
@@ -16,7 +16,7 @@ from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.log.block import runs
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.derived_columns import read_complete
-from kfmt_cli.log.record_match import Match
+from kfmt_cli.log.selection.record_match import Match
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.documents import KEY_FATE
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.replicas import Range, Relation, cut_to
+from kfmt_cli.broker.cluster.replicas import Range, Relation, cut_to
 from kfmt_cli.checks.comparison import RANGE, Agreement, Comparison
 from kfmt_cli.commands.each_partition import reading
 from kfmt_cli.commands.run import Run

@@ -28,15 +28,15 @@ from kfmt_cli.log.block import Block
 from kfmt_cli.log.decompress import is_heavy
 from kfmt_cli.log.open_log import OpenLog
 from kfmt_cli.log.reading import RowsPart, RowsReading
-from kfmt_cli.log.select import Asked
+from kfmt_cli.log.selection.select import Asked
 from kfmt_cli.render.sinks.sink import Head, RowWriter
 from kfmt_cli.render.style import after, count, grouped, safe
 from kfmt_cli.render.write import recycle
-from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.documents import UNKNOWN_FILE
 from kfmt_cli.rows.log_tables import BatchTable
-from kfmt_cli.rows.record import DECODED_RECORD, RECORD
 from kfmt_cli.rows.section import Rows
+from kfmt_cli.rows.types.batch import BATCH
+from kfmt_cli.rows.types.record import DECODED_RECORD, RECORD
 from kfmt_cli.topics import decoder_for, known_topic
 from kfmt_cli.topics.decoder import NOTHING, Decoder
 

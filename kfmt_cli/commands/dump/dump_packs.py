@@ -13,10 +13,10 @@ from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.derived_columns import complete, record_rows
 from kfmt_cli.log.reading import RowsReading
 from kfmt_cli.render.sinks.sink import Sink
-from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.log_tables import BatchTable
-from kfmt_cli.rows.record import RECORD
 from kfmt_cli.rows.section import Rows, Section
+from kfmt_cli.rows.types.batch import BATCH
+from kfmt_cli.rows.types.record import RECORD
 from kfmt_cli.topics.decoder import Decoder
 
 MOST_PARTS = 2  # a pack that decompresses to more is read file by file

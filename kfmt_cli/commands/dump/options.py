@@ -28,7 +28,7 @@ from kfmt_cli.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from kfmt_cli.disk.kinds.kind import Kind
-    from kfmt_cli.log.select import Asked
+    from kfmt_cli.log.selection.select import Asked
     from kfmt_cli.topics.payloads import Payloads
 
 
@@ -106,8 +106,8 @@ def dump(
     from kfmt_cli.log.reading import RowsReading
     from kfmt_cli.render.formats import sink_named
     from kfmt_cli.render.sinks.sink import Look
-    from kfmt_cli.rows.batch import BATCH
-    from kfmt_cli.rows.record import DECODED_RECORD, RECORD
+    from kfmt_cli.rows.types.batch import BATCH
+    from kfmt_cli.rows.types.record import DECODED_RECORD, RECORD
 
     sink = sink_named(common.format_)
     records = records or asked.wanted.match.of_records

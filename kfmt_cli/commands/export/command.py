@@ -13,11 +13,11 @@ from itertools import groupby
 from pathlib import Path
 
 from kfmt_cli.arrow.dry_run import dry_run
-from kfmt_cli.arrow.exporting import Exported, PieceExported, export_bundle
+from kfmt_cli.arrow.export.exporting import Exported, PieceExported, export_bundle
+from kfmt_cli.arrow.export.lake import Lake
+from kfmt_cli.arrow.export.manifest import FOLDER, ExportManifest, source_of
+from kfmt_cli.arrow.export.output import names_in, remove
 from kfmt_cli.arrow.inputs import files_of, input_of
-from kfmt_cli.arrow.lake import Lake
-from kfmt_cli.arrow.manifest import FOLDER, ExportManifest, source_of
-from kfmt_cli.arrow.output import names_in, remove
 from kfmt_cli.arrow.topic_ids import TopicIds
 from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.partition_selection import wanted_of
@@ -32,7 +32,7 @@ from kfmt_cli.disk.tree import as_given
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.damage import FILE_UNREADABLE, UNREAD
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
-from kfmt_cli.log.select import Selection
+from kfmt_cli.log.selection.select import Selection
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.result import Result
 from kfmt_cli.rows.table_types import LAKE_TABLES, SNAPSHOT_RECORDS, exported

@@ -29,7 +29,7 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.render.formats import FORMATS
 
 if TYPE_CHECKING:
-    from kfmt_cli.log.select import Asked
+    from kfmt_cli.log.selection.select import Asked
     from kfmt_cli.topics.payloads import Payloads
 
 
@@ -100,7 +100,7 @@ def export(
 
     if find_spec("pyarrow") is None:
         raise UsageError("pyarrow is not installed: pip install 'kfmt-cli[arrow]'")
-    from kfmt_cli.arrow.lake import lake_of
+    from kfmt_cli.arrow.export.lake import lake_of
     from kfmt_cli.commands.each_partition import LogStarts
     from kfmt_cli.commands.export.command import Export
     from kfmt_cli.disk.local_copies import RSM_PRIVATE_KEY, listed_form

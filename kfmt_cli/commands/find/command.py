@@ -10,7 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from kfmt_cli.broker.seek import SCAN, ReadingStart, blocks_from, start_for_offset, start_for_time
+from kfmt_cli.broker.offsets.seek import (
+    SCAN,
+    ReadingStart,
+    blocks_from,
+    start_for_offset,
+    start_for_time,
+)
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.each_partition import LogStarts, reading
 from kfmt_cli.commands.partition_selection import wanted_of
@@ -24,11 +30,11 @@ from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.block import Block, part_of, runs
 from kfmt_cli.log.derived_columns import read_complete
-from kfmt_cli.log.record_match import Match
 from kfmt_cli.log.records import Records
-from kfmt_cli.log.select import Asked, Selection
+from kfmt_cli.log.selection.record_match import Match
+from kfmt_cli.log.selection.select import Asked, Selection
 from kfmt_cli.render.style import count, safe
-from kfmt_cli.rows.found import FOUND
+from kfmt_cli.rows.types.found import FOUND
 
 MANY_LATER = 256  # stop after this many batches that begin later; damage may fake a few
 

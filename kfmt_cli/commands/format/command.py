@@ -19,7 +19,7 @@ from kfmt_cli.formats.kraft import KRAFT_MESSAGES
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.documents import FORMAT, FORMAT_FIELD
-from kfmt_cli.rows.format_entries import entries_of, field_row, format_row
+from kfmt_cli.rows.types.format_entries import entries_of, field_row, format_row
 from kfmt_cli.topics import TOPICS, messages_of
 from kfmt_cli.topics.enveloped import ENVELOPE
 from kfmt_cli.topics.keyed import KEY_FRONT, VALUE_FRONT

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.render.style import Theme
-from kfmt_cli.rows.format_entries import entries_of, size_words
+from kfmt_cli.rows.types.format_entries import entries_of, size_words
 
 
 def drawn(layout: Layout, theme: Theme, screen: int | None) -> Iterator[str]:

@@ -28,7 +28,7 @@ from kfmt_cli.log.anatomy.part import AnatomyPart
 from kfmt_cli.log.block import HEADER_SIZE, LOG_OVERHEAD, Block
 from kfmt_cli.render.hexdump import Hexdump
 from kfmt_cli.render.style import safe
-from kfmt_cli.rows.anatomy import FIELD, cells, lines_of
+from kfmt_cli.rows.types.anatomy import FIELD, cells, lines_of
 from kfmt_cli.topics import decoder_for
 
 MOST_DAMAGE = 5  # findings to show if the requested batch is missing

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from kfmt_cli.broker.lookup import Lookup, choose, look_up
+from kfmt_cli.broker.offsets.lookup import Lookup, choose, look_up
 from kfmt_cli.broker.start.brokers import version_at
 from kfmt_cli.broker.version import PredictedFor, version_words
 from kfmt_cli.checks.index.checker import IndexChecker

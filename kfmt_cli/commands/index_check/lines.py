@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
-from kfmt_cli.broker.lookup import IndexSearch, Lookup
+from kfmt_cli.broker.offsets.lookup import IndexSearch, Lookup
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.render.style import Theme, count, grouped, safe
 

@@ -63,7 +63,7 @@ def index_check(
       kfmt index-check damaged_segments/index-not-at-batch-0
       kfmt index-check sample_segments/kafka-3.9.1-broker1/txn-0 --lookup-offset 500
     """
-    from kfmt_cli.broker.lookup import OFFSET, TIMESTAMP
+    from kfmt_cli.broker.offsets.lookup import OFFSET, TIMESTAMP
     from kfmt_cli.checks.index.checker import DAMAGED_LOG, INDEX_RESULT, MISSING, IndexChecker
     from kfmt_cli.commands.index_check.command import IndexCheck, show_lookups
 

@@ -36,7 +36,7 @@ from kfmt_cli.disk.tree import classify, printable, size_of
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings.finding import has_errors
 from kfmt_cli.render.style import count, range_words, safe
-from kfmt_cli.rows.cluster_rows import MERGED
+from kfmt_cli.rows.types.cluster_rows import MERGED
 from kfmt_cli.writing.output import Staging, carry, need_new, need_room, staged
 from kfmt_cli.writing.salvage.arrange import END, Arranged, arrange_replicas
 from kfmt_cli.writing.salvage.derived import epoch_checkpoint, write_missing

@@ -6,21 +6,21 @@ from collections.abc import Iterator
 
 import click
 
-from kfmt_cli.broker.partitioners import EMPTY_IS_RANDOM, PARTITIONERS, partition_of_hash
-from kfmt_cli.broker.placement import (
+from kfmt_cli.broker.cluster.placement import (
     GROUPS,
     PARTITIONS,
     TRANSACTIONS,
     partition_of_id,
     string_hash,
 )
+from kfmt_cli.broker.partitioners import EMPTY_IS_RANDOM, PARTITIONERS, partition_of_hash
 from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import Common, color, common, output_format
 from kfmt_cli.cli.selection_options import bytes_of
 from kfmt_cli.errors import UsageError
 from kfmt_cli.render.style import safe
 from kfmt_cli.rows.column import RowType
-from kfmt_cli.rows.placements import KEY_PLACEMENT, PLACEMENT
+from kfmt_cli.rows.types.placements import KEY_PLACEMENT, PLACEMENT
 
 
 @command(name="partition-of", short_help="Show the partition of a key, group or transactional id.")

@@ -42,9 +42,9 @@ class PipelineCall:
         from kfmt_cli.spark.session import check_packages, started
 
         check_packages()
-        from kfmt_cli.arrow.output import put_json, take_away_unfinished
+        from kfmt_cli.arrow.export.output import put_json, take_away_unfinished
         from kfmt_cli.spark.jobs.context import Context
-        from kfmt_cli.spark.lease import leased
+        from kfmt_cli.spark.lake.lease import leased
 
         is_without = self.own.get("tables") == "batches"  # of KRaft snapshots
         request = replace(self._request(), table="batches" if is_without else self.job.table)
@@ -145,7 +145,7 @@ class PipelineCall:
 
     def _request(self) -> Any:
         """The request from the options; raises UsageError."""
-        from kfmt_cli.arrow.file_formats import FILE_FORMATS
+        from kfmt_cli.arrow.export.file_formats import FILE_FORMATS
         from kfmt_cli.disk.local_copies import RSM_PRIVATE_KEY
         from kfmt_cli.disk.tiered_keys import key_bytes
         from kfmt_cli.sharing.request import request_with

@@ -23,9 +23,9 @@ from kfmt_cli.formats.api_keys import BY_KEY, BY_NAME, Api
 from kfmt_cli.formats.kafka_messages import message
 from kfmt_cli.render.hexdump import Hexdump
 from kfmt_cli.render.sinks.sink import Head
-from kfmt_cli.rows.anatomy import lines_of
 from kfmt_cli.rows.column import Column, ColumnKind, RowType, number
 from kfmt_cli.rows.section import Rows, section_of
+from kfmt_cli.rows.types.anatomy import lines_of
 
 MOST_BYTES = 256 << 20
 LEAST_HEADER = 8  # bytes of a request header without a client id

@@ -83,8 +83,8 @@ def find(
     key: text is taken as UTF-8.
     """
     from kfmt_cli.commands.find.command import Find, Sought
-    from kfmt_cli.log.record_match import Match
-    from kfmt_cli.log.select import Asked, Selection
+    from kfmt_cli.log.selection.record_match import Match
+    from kfmt_cli.log.selection.select import Asked, Selection
 
     if sum(wanted is not None for wanted in (offset, timestamp, key, producer_id)) != 1:
         raise UsageError("pass exactly one of offset, timestamp, key and producer_id")

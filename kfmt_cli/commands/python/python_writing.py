@@ -124,11 +124,11 @@ def export(
     file_format: parquet, json or csv. options: partition_by, one_file_per_partition, schema,
     target_file_bytes. Raises InputError, UsageError, OutputError.
     """
-    from kfmt_cli.arrow.file_formats import FILE_FORMATS
-    from kfmt_cli.arrow.lake import DEFAULTS, lake_of
+    from kfmt_cli.arrow.export.file_formats import FILE_FORMATS
+    from kfmt_cli.arrow.export.lake import DEFAULTS, lake_of
     from kfmt_cli.commands.export.command import Export
     from kfmt_cli.disk.local_copies import listed_form
-    from kfmt_cli.log.select import Asked
+    from kfmt_cli.log.selection.select import Asked
     from kfmt_cli.rows.table_types import LAKE_TABLES, exported
     from kfmt_cli.sharing.request import request_with
 

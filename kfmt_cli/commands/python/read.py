@@ -32,11 +32,11 @@ from kfmt_cli.errors import InputError, UsageError, unknown_name
 from kfmt_cli.findings.finding import Finding, in_order
 from kfmt_cli.log.decompress import is_heavy
 from kfmt_cli.log.reading import RowsPart, RowsReading
-from kfmt_cli.log.select import Selection
-from kfmt_cli.rows.batch import BATCH
-from kfmt_cli.rows.record import DECODED_RECORD, RECORD
+from kfmt_cli.log.selection.select import Selection
 from kfmt_cli.rows.section import Object, Rows, Section, columns_of, objects
 from kfmt_cli.rows.table_types import BATCHES, RECORDS, chosen
+from kfmt_cli.rows.types.batch import BATCH
+from kfmt_cli.rows.types.record import DECODED_RECORD, RECORD
 from kfmt_cli.topics import decoder_for
 from kfmt_cli.topics.payloads import NOTHING_SAID, Payloads
 
@@ -108,14 +108,14 @@ class LogRows:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema; needs pyarrow."""
-        from kfmt_cli.arrow.schema import schema_of
+        from kfmt_cli.arrow.columns.schema import schema_of
 
         return schema_of(chosen(self._table, self._columns))
 
     def arrow(self) -> Iterator[pa.RecordBatch]:
         """Arrow record batches; needs pyarrow."""
-        from kfmt_cli.arrow.sections import part_of, record_batch, slices
-        from kfmt_cli.arrow.tables import shared_by_file
+        from kfmt_cli.arrow.columns.sections import part_of, record_batch, slices
+        from kfmt_cli.arrow.columns.tables import shared_by_file
         from kfmt_cli.arrow.topic_ids import TopicIds
 
         columns, ids = chosen(self._table, self._columns), TopicIds()
@@ -366,7 +366,7 @@ class FileRows:
 
     def arrow(self) -> Iterator[pa.RecordBatch]:
         """Arrow record batches; needs pyarrow."""
-        from kfmt_cli.arrow.sections import ArrowPart, record_batch
+        from kfmt_cli.arrow.columns.sections import ArrowPart, record_batch
 
         for section in self._sections():
             yield record_batch(ArrowPart(section), section.type.leaves)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kfmt_cli.broker.placement import GROUPS
+from kfmt_cli.broker.cluster.placement import GROUPS
 from kfmt_cli.broker.state import replay_of
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.run import Run
@@ -14,7 +14,7 @@ from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.stream import stream
-from kfmt_cli.rows.state_types import COMMITTED_OFFSET
+from kfmt_cli.rows.types.state_types import COMMITTED_OFFSET
 
 
 @dataclass(frozen=True, slots=True)

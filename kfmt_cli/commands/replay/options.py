@@ -20,7 +20,7 @@ from kfmt_cli.cli.options import (
 )
 from kfmt_cli.cli.selection_options import bounds
 from kfmt_cli.errors import UsageError
-from kfmt_cli.log.select import Selection
+from kfmt_cli.log.selection.select import Selection
 
 
 @command(name="replay", short_help="Send records from disks to a live cluster.")

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kfmt_cli.broker.committed import committed_of
 from kfmt_cli.broker.partitioners import partitions_of_keys
+from kfmt_cli.broker.transactions.committed import committed_of
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.each_partition import blocks_of
 from kfmt_cli.core.codecs.decompress import Limit
@@ -19,7 +19,7 @@ from kfmt_cli.errors import InputError, NotFoundError, UsageError
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import NO_TIMESTAMP, Block
 from kfmt_cli.log.records import Records
-from kfmt_cli.log.select import Selection
+from kfmt_cli.log.selection.select import Selection
 
 # Topics whose records mean something only to the cluster that wrote them.
 OF_THE_CLUSTER = {

@@ -21,9 +21,9 @@ from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.disk.partitions import Partition, partitions_below
 from kfmt_cli.errors import InputError, OutputError, UsageError
 from kfmt_cli.findings.finding import Findings
-from kfmt_cli.log.select import Selection
+from kfmt_cli.log.selection.select import Selection
 from kfmt_cli.render.style import count, safe
-from kfmt_cli.rows.replayed import REPLAYED, REPLAYED_GROUP
+from kfmt_cli.rows.types.replayed import REPLAYED, REPLAYED_GROUP
 
 if TYPE_CHECKING:
     from kfmt_cli.commands.replay.cluster import LiveCluster

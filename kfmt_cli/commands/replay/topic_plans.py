@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.cluster_image import metadata_end
+from kfmt_cli.broker.cluster.cluster_image import metadata_end
 from kfmt_cli.broker.start.image import replayed
 from kfmt_cli.broker.start.metadata_files import snapshots_of
 from kfmt_cli.commands.replay.sources import ReplaySource
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import Folder, is_folder, listing
 from kfmt_cli.errors import InputError
-from kfmt_cli.rows.state_types import CONFIG, PARTITION
+from kfmt_cli.rows.types.state_types import CONFIG, PARTITION
 from kfmt_cli.topics import CLUSTER_METADATA
 
 BROKERS_DEFAULT = -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.cluster_image import ClusterImage, PartitionInMetadata
+from kfmt_cli.broker.cluster.cluster_image import ClusterImage, PartitionInMetadata
 from kfmt_cli.commands.check.checked_directory import CheckedDirectory
 from kfmt_cli.commands.check.command import CheckedPaths, CheckPaths
 from kfmt_cli.commands.replicas.branches import Compared, compared

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kfmt_cli.broker.cluster_image import PartitionInMetadata
-from kfmt_cli.broker.election import NO_LEADER
+from kfmt_cli.broker.cluster.cluster_image import PartitionInMetadata
+from kfmt_cli.broker.cluster.election import NO_LEADER
 from kfmt_cli.commands.replicas.branches import Compared
 from kfmt_cli.commands.replicas.nodes import DiskReplica
 from kfmt_cli.commands.replicas.orders import Elections

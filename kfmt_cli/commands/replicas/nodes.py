@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kfmt_cli.broker.cluster_image import ClusterImage, read_cluster
+from kfmt_cli.broker.cluster.cluster_image import ClusterImage, read_cluster
 from kfmt_cli.broker.start.brokers import Broker, Replica
 from kfmt_cli.broker.start.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 from kfmt_cli.broker.start.directory import METADATA_LOG, LogDirectory

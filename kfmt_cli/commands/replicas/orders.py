@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kfmt_cli.broker.cluster_image import ClusterImage, PartitionInMetadata
-from kfmt_cli.broker.election import (
+from kfmt_cli.broker.cluster.cluster_image import ClusterImage, PartitionInMetadata
+from kfmt_cli.broker.cluster.election import (
     NO_LEADER,
     Brokers,
     Elected,
@@ -17,7 +17,7 @@ from kfmt_cli.broker.election import (
     Stage,
     ends_of,
 )
-from kfmt_cli.broker.expiry import fenced_in_order
+from kfmt_cli.broker.cluster.expiry import fenced_in_order
 from kfmt_cli.broker.start.ranges import Ranges, common, size_of_ranges
 from kfmt_cli.broker.version import by_level
 from kfmt_cli.commands.replicas.branches import Compared

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import starmap
 
-from kfmt_cli.broker.election import NO_LEADER
+from kfmt_cli.broker.cluster.election import NO_LEADER
 from kfmt_cli.commands.replicas.advice import Cost, answers, costs_of, steps_of
 from kfmt_cli.commands.replicas.command import ComparedPartition, DeadCluster, is_controller
 from kfmt_cli.commands.replicas.nodes import DiskReplica

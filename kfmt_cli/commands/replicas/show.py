@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from kfmt_cli.broker.election import NO_LEADER
+from kfmt_cli.broker.cluster.election import NO_LEADER
 from kfmt_cli.broker.start.ranges import as_lists
 from kfmt_cli.commands.replicas.advice import steps_of
 from kfmt_cli.commands.replicas.command import ComparedPartition, DeadCluster, is_controller
@@ -14,8 +14,8 @@ from kfmt_cli.commands.replicas.screen import show_screen
 from kfmt_cli.commands.run import Run
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import ExitCode
-from kfmt_cli.rows.cluster_rows import DIRECTORY, REPLICA, REPLICAS, START_ORDER
 from kfmt_cli.rows.documents import NEXT_STEP
+from kfmt_cli.rows.types.cluster_rows import DIRECTORY, REPLICA, REPLICAS, START_ORDER
 
 Row = dict[str, object]
 

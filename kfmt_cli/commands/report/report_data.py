@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from kfmt_cli import __version__
+from kfmt_cli.broker.cluster.placement import GROUPS
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
-from kfmt_cli.broker.placement import GROUPS
 from kfmt_cli.broker.version import PredictedFor
 from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
 from kfmt_cli.commands.check.command import CheckPaths
@@ -41,7 +41,7 @@ from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT
 from kfmt_cli.rows.json_shapes import VERSION
 from kfmt_cli.rows.result import ResultType
 from kfmt_cli.rows.section import Object
-from kfmt_cli.rows.shapes import PAGE
+from kfmt_cli.rows.types.shapes import PAGE
 
 CELLS = 16_000  # in the strips of all logs
 MOST_STRIPS = 1_500

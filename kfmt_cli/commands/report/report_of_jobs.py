@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import PurePosixPath
 from typing import Any
 
-from kfmt_cli.arrow.output import read_whole
+from kfmt_cli.arrow.export.output import read_whole
 from kfmt_cli.commands.report.page.page_data import PageData
 from kfmt_cli.commands.report.report_data import about
 from kfmt_cli.core.file_systems import file_system_at
@@ -21,7 +21,7 @@ from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.rows.documents import FINDING, STATISTICS
 from kfmt_cli.rows.section import Object
-from kfmt_cli.rows.shapes import SEGMENT_STRIP
+from kfmt_cli.rows.types.shapes import SEGMENT_STRIP
 
 KEPT = "_kfmt"
 MOST_LOGS = 5_000  # most logs with a row on the page

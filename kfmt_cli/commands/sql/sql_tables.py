@@ -11,10 +11,10 @@ from threading import Event
 
 import pyarrow as pa
 
+from kfmt_cli.arrow.columns.schema import schema_of
+from kfmt_cli.arrow.columns.tables import MAKERS, PieceRead, rows_of
 from kfmt_cli.arrow.condition import Condition
 from kfmt_cli.arrow.inputs import files_of, input_of
-from kfmt_cli.arrow.schema import schema_of
-from kfmt_cli.arrow.tables import MAKERS, PieceRead, rows_of
 from kfmt_cli.core.placeholders import COPIES
 from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.logs import LOG
@@ -22,7 +22,7 @@ from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.damage import UNREAD
 from kfmt_cli.findings.finding import Severity
-from kfmt_cli.log.select import Asked, Selection
+from kfmt_cli.log.selection.select import Asked, Selection
 from kfmt_cli.rows.table_types import FINDINGS, chosen, has_records
 from kfmt_cli.sharing.piece import MIB, Piece, pack, telling
 from kfmt_cli.sharing.pieces import Pieces

@@ -27,9 +27,9 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.open_log import no_batch_found
 from kfmt_cli.log.reader import BLOCK, LogReader
-from kfmt_cli.log.select import Asked, Selection
-from kfmt_cli.log.shape import Shape
-from kfmt_cli.log.statistics import Statistics
+from kfmt_cli.log.selection.select import Asked, Selection
+from kfmt_cli.log.summary.shape import Shape
+from kfmt_cli.log.summary.statistics import Statistics
 from kfmt_cli.render.style import count, human
 from kfmt_cli.render.tables.line_table import LineTable
 from kfmt_cli.rows.column import PLACE, Placed

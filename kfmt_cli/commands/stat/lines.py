@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kfmt_cli.core.times import time_text
-from kfmt_cli.log.statistics import Statistics
+from kfmt_cli.log.summary.statistics import Statistics
 from kfmt_cli.render.style import count, grouped, human
 from kfmt_cli.render.tables.line_table import LineColumn
 

@@ -18,11 +18,11 @@ from kfmt_cli.disk.segment import SEGMENT_KINDS, sibling_path
 from kfmt_cli.disk.tree import printable, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY
-from kfmt_cli.log.shape import Shape, Strip, TimeOrder
-from kfmt_cli.log.statistics import Statistics
+from kfmt_cli.log.summary.shape import Shape, Strip, TimeOrder
+from kfmt_cli.log.summary.statistics import Statistics
 from kfmt_cli.render.plot import shape_lines
 from kfmt_cli.render.sinks.sink import Sink
-from kfmt_cli.rows.shapes import CODEC_USE, SEGMENT_STRIP, TIME_BUCKET, TIME_ORDER
+from kfmt_cli.rows.types.shapes import CODEC_USE, SEGMENT_STRIP, TIME_BUCKET, TIME_ORDER
 
 MOST_SHOWN = 150  # time buckets per topic
 LEAST_SHOWN = 12  # time buckets per topic if there are many topics

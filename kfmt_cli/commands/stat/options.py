@@ -23,7 +23,7 @@ from kfmt_cli.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from kfmt_cli.commands.stat.codec_trial import Codec
-    from kfmt_cli.log.select import Asked
+    from kfmt_cli.log.selection.select import Asked
 
 
 @command(short_help="Show log sizes, counts, codecs and timestamps.")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from kfmt_cli.broker.log_end import log_end
-from kfmt_cli.broker.placement import GROUPS, PARTITIONS, partition_of_id
+from kfmt_cli.broker.cluster.placement import GROUPS, PARTITIONS, partition_of_id
+from kfmt_cli.broker.offsets.log_end import log_end
 from kfmt_cli.broker.start.identity import read_topic_id
 from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.broker.state import REPLAYS, is_replayed, replay_of
@@ -29,7 +29,7 @@ from kfmt_cli.findings.finding import Finding, Findings, Severity
 from kfmt_cli.log.stream import stream
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.column import Column, ColumnKind
-from kfmt_cli.rows.state_types import (
+from kfmt_cli.rows.types.state_types import (
     COMMITTED_OFFSET,
     MIRROR_SYNC,
     SHARE_PARTITION,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kfmt_cli.broker.defaults import TRANSACTION_MAX_TIMEOUT_MS
 from kfmt_cli.broker.state import replay_of
-from kfmt_cli.broker.transactions import OPEN, Transaction, Transactions
+from kfmt_cli.broker.transactions.transactions import OPEN, Transaction, Transactions
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.each_partition import each_partition
 from kfmt_cli.commands.run import Cells, Run, in_pieces
@@ -26,7 +26,7 @@ from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.stream import stream
 from kfmt_cli.render.style import grouped, safe
 from kfmt_cli.rows.documents import TRANSACTIONS
-from kfmt_cli.rows.transaction import TRANSACTION
+from kfmt_cli.rows.types.transaction import TRANSACTION
 
 COORDINATOR = "__transaction_state"
 # States in which the coordinator will still end a transaction.

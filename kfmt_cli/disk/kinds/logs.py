@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from kfmt_cli.disk.kinds.kind import DELETED, Kind, Level
-from kfmt_cli.rows.batch import BATCH
-from kfmt_cli.rows.record import RECORD
+from kfmt_cli.rows.types.batch import BATCH
+from kfmt_cli.rows.types.record import RECORD
 
 LOG = Kind("log", Level.SEGMENT, suffix=".log", row_types=(BATCH, RECORD), holds_batches=True)
 KRAFT_SNAPSHOT = Kind(

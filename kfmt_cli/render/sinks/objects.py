@@ -15,8 +15,8 @@ from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
 from kfmt_cli.rows.column import Placed, RowType
 from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT, members
-from kfmt_cli.rows.finding_row import finding_row, left_out_row
 from kfmt_cli.rows.result import Result, Summary
+from kfmt_cli.rows.types.finding_row import finding_row, left_out_row
 
 if TYPE_CHECKING:
     from kfmt_cli.rows.section import Object, Rows, Section

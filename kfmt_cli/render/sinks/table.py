@@ -30,7 +30,7 @@ class TableSink(Sink):
 
     def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
         from kfmt_cli.render.sinks.table_rows import BatchRows, TableRows
-        from kfmt_cli.rows.batch import BATCH
+        from kfmt_cli.rows.types.batch import BATCH
 
         del inner
         self.put(("\n" if self._has_rows else "") + self._title(head))

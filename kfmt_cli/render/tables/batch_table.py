@@ -11,8 +11,8 @@ from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.render.style import Theme
 from kfmt_cli.render.tables.columns import ShownColumn, digits, or_dash, unless_dash
 from kfmt_cli.render.template import TemplateBuilder
-from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.log_tables import BatchTable
+from kfmt_cli.rows.types.batch import BATCH
 
 TIME_WIDTH = 23
 CRC_WIDTH = 10

@@ -13,8 +13,8 @@ from kfmt_cli.render.tables.batch_table import CODECS, TIME_WIDTH
 from kfmt_cli.render.tables.columns import ShownColumn, digits, unless_dash
 from kfmt_cli.render.template import Literals, Template, TemplateBuilder
 from kfmt_cli.rows.log_tables import RecordTable
-from kfmt_cli.rows.record import DECODED
 from kfmt_cli.rows.section import Section
+from kfmt_cli.rows.types.record import DECODED
 
 QUOTES = 2
 NULL_VALUE = "null (tombstone)"

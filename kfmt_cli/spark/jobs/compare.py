@@ -16,24 +16,24 @@ from operator import attrgetter
 
 from kfmt_cli.arrow.batch_columns import keep_batches
 from kfmt_cli.arrow.checking import results_of
-from kfmt_cli.arrow.exported_rows import (
+from kfmt_cli.arrow.columns.schema import schema_of
+from kfmt_cli.arrow.export.exported_rows import (
     Span,
     exported_pieces,
     forget_rows,
     is_exported,
     spans_in,
 )
+from kfmt_cli.arrow.export.table_file import table_file
 from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.arrow.schema import schema_of
-from kfmt_cli.arrow.table_file import table_file
-from kfmt_cli.broker.replicas import Relation
+from kfmt_cli.broker.cluster.replicas import Relation
 from kfmt_cli.checks.comparison import MISSING, Row
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.damage import FILE_UNREADABLE
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.render.style import grouped
-from kfmt_cli.rows.compared_range import COMPARED_RANGE, RangeStatus
+from kfmt_cli.rows.types.compared_range import COMPARED_RANGE, RangeStatus
 from kfmt_cli.sharing.piece import Piece, in_shares
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import LEAST_SPLIT, Request

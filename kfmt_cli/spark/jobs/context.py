@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kfmt_cli.arrow.checking import MOST_KEPT, count_severities
+from kfmt_cli.arrow.columns.schema import schema_of
+from kfmt_cli.arrow.export.table_file import TableFile
 from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.arrow.schema import schema_of
-from kfmt_cli.arrow.table_file import TableFile
 from kfmt_cli.findings.damage import FILE_VANISHED, UNREAD
 from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.table_types import TABLES
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Stored
-from kfmt_cli.spark.lease import Lease
+from kfmt_cli.spark.lake.lease import Lease
 from kfmt_cli.spark.ledger import Ledger
 
 if TYPE_CHECKING:

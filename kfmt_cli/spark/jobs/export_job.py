@@ -7,10 +7,10 @@ from dataclasses import asdict, replace
 from functools import partial
 
 from kfmt_cli.arrow.checking import results_of
-from kfmt_cli.arrow.exporting import export_bundle
-from kfmt_cli.arrow.lake import DEFAULTS, Lake, lake_of
-from kfmt_cli.arrow.manifest import source_of
-from kfmt_cli.arrow.table_file import table_file
+from kfmt_cli.arrow.export.exporting import export_bundle
+from kfmt_cli.arrow.export.lake import DEFAULTS, Lake, lake_of
+from kfmt_cli.arrow.export.manifest import source_of
+from kfmt_cli.arrow.export.table_file import table_file
 from kfmt_cli.arrow.topic_ids import TopicIds
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.damage import FILE_UNREADABLE
@@ -20,10 +20,10 @@ from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Result, Work
 from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, rows_table
-from kfmt_cli.spark.lake_table import APPEND, LakeTable, Live
+from kfmt_cli.spark.lake.lake_table import APPEND, LakeTable, Live
+from kfmt_cli.spark.lake.table_formats import TableTarget
 from kfmt_cli.spark.ledger import Ledger
 from kfmt_cli.spark.selecting import selected_by_tasks
-from kfmt_cli.spark.table_formats import TableTarget
 from kfmt_cli.spark.wanted import in_folders
 from kfmt_cli.spark.work import run
 

@@ -9,10 +9,10 @@ from itertools import islice
 
 import pyarrow as pa
 
+from kfmt_cli.arrow.columns.schema import schema_of
+from kfmt_cli.arrow.export.table_file import table_file
 from kfmt_cli.arrow.found_rows import keep_found
 from kfmt_cli.arrow.part_files import parts_of
-from kfmt_cli.arrow.schema import schema_of
-from kfmt_cli.arrow.table_file import table_file
 from kfmt_cli.errors import UsageError
 from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.table_types import FOUND_RECORDS

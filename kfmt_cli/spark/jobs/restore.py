@@ -8,8 +8,8 @@ from dataclasses import asdict, astuple
 from functools import partial
 
 from kfmt_cli.arrow.checking import results_of
-from kfmt_cli.arrow.exported_rows import Span, forget_rows, spans_in
-from kfmt_cli.arrow.restored_partition import (
+from kfmt_cli.arrow.export.exported_rows import Span, forget_rows, spans_in
+from kfmt_cli.arrow.restore.restored_partition import (
     LOG_DIRECTORY,
     ExportedPartition,
     exported_partitions,
@@ -17,7 +17,7 @@ from kfmt_cli.arrow.restored_partition import (
     restore_partition,
     tables_at,
 )
-from kfmt_cli.arrow.restoring import RestoredCounts
+from kfmt_cli.arrow.restore.restoring import RestoredCounts
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import InputError, KfmtError, UsageError
 from kfmt_cli.findings.damage import FILE_UNREADABLE

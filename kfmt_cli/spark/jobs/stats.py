@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from kfmt_cli.arrow.checking import micros, results_of
+from kfmt_cli.arrow.columns.schema import schema_of
+from kfmt_cli.arrow.export.table_file import table_file
 from kfmt_cli.arrow.piece_blocks import blocks_of
-from kfmt_cli.arrow.schema import schema_of
-from kfmt_cli.arrow.table_file import table_file
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.formats.batch import CODECS
-from kfmt_cli.rows.counted_batches import COUNTED
 from kfmt_cli.rows.log_tables import BatchTable
+from kfmt_cli.rows.types.counted_batches import COUNTED
 from kfmt_cli.sharing.piece import Piece, telling
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Result

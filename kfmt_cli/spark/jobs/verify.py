@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from itertools import groupby
 
 from kfmt_cli.arrow.checking import FileSummary, check_pieces, results_of
-from kfmt_cli.arrow.table_file import table_file
+from kfmt_cli.arrow.export.table_file import table_file
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Result

@@ -18,9 +18,9 @@ from kfmt_cli.core.native.scan import line_shapes
 from kfmt_cli.core.parallel import available_cores, map_ordered
 from kfmt_cli.core.source import Source, open_source
 from kfmt_cli.errors import ExitCode, InputError
-from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.column import PLACE, ColumnKind, RowType
-from kfmt_cli.rows.record import RECORD
+from kfmt_cli.rows.types.batch import BATCH
+from kfmt_cli.rows.types.record import RECORD
 
 PIECE = 256 << 10
 LONGEST_LINE = 1 << 30

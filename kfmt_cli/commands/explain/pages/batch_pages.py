@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.broker.transactions import Transactions
+from kfmt_cli.broker.transactions.transactions import Transactions
 from kfmt_cli.commands.explain.pages.page import PageFacts, Part
 from kfmt_cli.core.codecs.compress import compress
 from kfmt_cli.core.layout.varint import encode, groups, zigzag

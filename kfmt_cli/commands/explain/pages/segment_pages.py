@@ -11,8 +11,8 @@ from kfmt_cli.broker.defaults import (
     SEGMENT_BYTES,
     SEGMENT_INDEX_BYTES,
 )
-from kfmt_cli.broker.lookup import OFFSET, choose, look_up
-from kfmt_cli.broker.offset_map import ENTRY, LOAD
+from kfmt_cli.broker.offsets.lookup import OFFSET, choose, look_up
+from kfmt_cli.broker.offsets.offset_map import ENTRY, LOAD
 from kfmt_cli.broker.version import NEWEST
 from kfmt_cli.commands.explain.pages.page import PageFacts, Part
 from kfmt_cli.core.times import time_text

@@ -10,7 +10,7 @@ from typing import Any
 
 from kfmt_cli.commands.report.page.page_data import PageData, PageRow
 from kfmt_cli.core.times import YEAR_10000, span_words, until_words
-from kfmt_cli.log.shape import DAY, Buckets, Cell
+from kfmt_cli.log.summary.shape import DAY, Buckets, Cell
 from kfmt_cli.render.style import count, grouped, human
 
 Row = dict[str, Any]

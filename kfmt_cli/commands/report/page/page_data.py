@@ -16,7 +16,7 @@ from kfmt_cli.render.start_lines import Step
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.documents import members
 from kfmt_cli.rows.section import Object
-from kfmt_cli.rows.shapes import PAGE
+from kfmt_cli.rows.types.shapes import PAGE
 
 PageRow = Fields
 

@@ -18,9 +18,9 @@ from kfmt_cli.findings.finding import SEVERITIES
 from kfmt_cli.render.style import count, grouped, human
 from kfmt_cli.rows.column import ColumnKind, RowType
 from kfmt_cli.rows.documents import DISK_USAGE, STATISTICS, TRANSACTIONS, WHAT_IF
-from kfmt_cli.rows.shapes import SEGMENT_STRIP, TIME_ORDER
-from kfmt_cli.rows.state_types import COMMITTED_OFFSET
-from kfmt_cli.rows.transaction import TRANSACTION
+from kfmt_cli.rows.types.shapes import SEGMENT_STRIP, TIME_ORDER
+from kfmt_cli.rows.types.state_types import COMMITTED_OFFSET
+from kfmt_cli.rows.types.transaction import TRANSACTION
 
 NONE = "–"
 MOST_ROWS = 1_000  # per table

@@ -1,0 +1,1 @@
+"""Arrow columns from tables and rows, and back."""

@@ -1,0 +1,87 @@
+"""Arrow columns of exported records and batches → the columns that writers take: the inverse of
+`arrow/columns/sections.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.log.block import NO_TIMESTAMP
+from kfmt_cli.log.records import Records
+from kfmt_cli.rows.log_tables import RecordTable
+from kfmt_cli.rows.types.batch import TIMESTAMP_WORDS
+from kfmt_cli.writing.build.parse import COLUMNS, HEADER_OVERHEAD
+
+APPEND_TIME = TIMESTAMP_WORDS.index("LogAppendTime")
+
+
+def numbers(column: pa.Array, missing: int = -1) -> IntArray:
+    """Numbers, flags or times in milliseconds; `missing` for null."""
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
+    filled = pc.fill_null(column.cast(pa.int64()), missing)
+    found: IntArray = filled.to_numpy(zero_copy_only=False)
+    return found
+
+
+def records_of_rows(rows: pa.RecordBatch) -> Records:
+    """Exported records as columns: offset, timestamp_ms, timestamp_type, key, value, headers."""
+    table = RecordTable.empty(COLUMNS, len(rows))
+    pool = _Buffers()
+    table.offset = numbers(rows.column("offset"))
+    table.timestamp = numbers(rows.column("timestamp_ms"), NO_TIMESTAMP)
+    table.has_timestamp = 1
+    is_append = pc.equal(rows.column("timestamp_type"), TIMESTAMP_WORDS[APPEND_TIME])
+    table.timestamp_type = numbers(is_append, 0)
+    table.key, table.key_size = pool.put(rows.column("key"))
+    table.value, table.value_size = pool.put(rows.column("value"))
+    headers: IntArray = np.zeros((4, 0), np.int64)
+    lists = rows.column("headers")
+    counts = numbers(pc.list_value_length(lists), 0)
+    if counts.any():
+        table.headers, table.headers_first = counts, np.cumsum(counts) - counts
+        items = lists.flatten()
+        headers = np.array([*pool.put(_header_keys(items)), *pool.put(items.field("value"))])
+        sizes = headers[1] + headers[3].clip(0) + HEADER_OVERHEAD
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        table["header_bytes"] = ends[table.headers_first + counts] - ends[table.headers_first]
+    return Records(pool.data(), table, headers, np.zeros(0, np.int64))
+
+
+def _header_keys(items: pa.StructArray) -> pa.Array:
+    """The stored bytes of header keys."""
+    keys = items.field("key").cast(pa.binary())
+    if items.type.get_field_index("key_bytes") < 0:  # as consumers see them, or an older export
+        return keys
+    return pc.coalesce(items.field("key_bytes"), keys)
+
+
+class _Buffers:
+    """The bytes of several columns, one after another."""
+
+    def __init__(self) -> None:
+        self._parts: list[memoryview] = []
+        self._size = 0
+
+    def put(self, column: pa.Array) -> tuple[IntArray, IntArray]:
+        """The start and size of each value; -1 for null."""
+        column = column.cast(pa.binary()) if column.type != pa.binary() else column
+        _, ends, data = column.buffers()
+        offsets: np.ndarray[tuple[int, ...], np.dtype[np.int32]] = np.zeros(1, np.int32)
+        if ends is not None:
+            offsets = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
+        first, last = int(offsets[0]), int(offsets[-1])
+        starts = offsets[:-1].astype(np.int64) - first + self._size
+        sizes = np.diff(offsets).astype(np.int64)
+        if column.null_count:
+            sizes[pc.is_null(column).to_numpy(zero_copy_only=False)] = -1
+        if data is not None:
+            self._parts.append(memoryview(data)[first:last])
+            self._size += last - first
+        return starts, sizes
+
+    def data(self) -> bytes:
+        """All bytes."""
+        return b"".join(self._parts)

@@ -1,0 +1,1 @@
+"""Partitions made of the files of an export, and compared with them."""

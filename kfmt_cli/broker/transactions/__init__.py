@@ -1,0 +1,1 @@
+"""Producers and transactions, replayed from batches as a broker does."""

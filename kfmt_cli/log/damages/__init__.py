@@ -1,0 +1,1 @@
+"""Damage in a log, and the search for what follows it."""

@@ -1,0 +1,1 @@
+"""Which batches and records of a log are wanted."""

@@ -1,0 +1,1 @@
+"""Numbers about logs: statistics and shapes."""

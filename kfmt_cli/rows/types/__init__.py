@@ -1,0 +1,1 @@
+"""The types of rows and objects, by subject."""

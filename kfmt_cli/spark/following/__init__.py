@@ -1,0 +1,1 @@
+"""Streams: what each trigger reads, and what has been lost."""
