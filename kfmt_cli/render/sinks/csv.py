@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.disk.partition_path import with_place
+from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.csv_text import csv_line
 from kfmt_cli.render.sinks.sink import Head, Look, NoRows, Out, RowWriter, Sink
 from kfmt_cli.rows.column import Placed
-from kfmt_cli.rows.documents import members
+from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT, members
 from kfmt_cli.rows.result import Result, ResultType
+from kfmt_cli.rows.types.finding_row import finding_row, left_out_row
 
 if TYPE_CHECKING:
     from kfmt_cli.rows.column import RowType
@@ -20,7 +22,7 @@ OF_RESULTS = "file"  # the type of a file's result
 
 
 class Csv(Sink):
-    """CSV on standard output, findings on standard error.
+    """CSV on standard output, findings on standard error unless they are the table.
 
     The table is the one named by --table, or the type of the first row.
     """
@@ -65,6 +67,18 @@ class Csv(Sink):
             return NoRows()
         self._head(csv_names(type_))
         return CsvRows(files, self.look.mode)
+
+    def finding(self, finding: Finding) -> None:
+        if self._table == FINDING.name:
+            self.document(FINDING, finding_row(finding), ())
+        else:
+            super().finding(finding)
+
+    def left_out(self, file: str, code: Code, number: int) -> None:
+        if self._table == FINDINGS_LEFT_OUT.name:
+            self.document(FINDINGS_LEFT_OUT, left_out_row(file, code, number), ())
+        else:
+            super().left_out(file, code, number)
 
     def results(self, type_: ResultType) -> None:
         del type_
