@@ -72,7 +72,7 @@ class BatchTable(Table):
     def counted_records(self) -> IntArray:
         """Number of records in each batch, from its header. A message of magic 0 or 1 counts as
         one; the number inside a wrapper is in the wrapper only."""
-        counts: IntArray = np.where(self.is_v2 == 1, self.records_count.clip(0), 1)
+        counts: IntArray = np.where(self.is_v2 == 1, np.maximum(self.records_count, 0), 1)
         return counts
 
     @property

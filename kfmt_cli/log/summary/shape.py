@@ -207,11 +207,12 @@ class Strip:
         for i, values in enumerate(each):
             self._sums[i] += np.bincount(place, values, n_cells).astype(np.int64)
         codecs = batches.compression.clip(0, len(CODECS))
-        for codec in np.unique(codecs).tolist():
+        for codec in np.flatnonzero(np.bincount(codecs)).tolist():
             of_codec = codecs == codec
             sizes = np.bincount(place[of_codec], batches.size[of_codec], n_cells)
             self._codecs[codec] += sizes.astype(np.int64)
-        cells, firsts = np.unique(place, return_index=True)
+        firsts = np.flatnonzero(np.diff(place, prepend=-1))  # positions ascend
+        cells = place[firsts]
         new = self._firsts[cells] < 0
         self._firsts[cells[new]] = batches.position[firsts[new]]
         timed = np.where(batches.has_timestamp == 1, batches.max_timestamp, -1)
@@ -260,11 +261,12 @@ class Shape:
         if not len(batches):
             return
         records = batches.counted_records
-        for codec in np.unique(batches.compression).tolist():
-            of_codec = batches.compression == codec
+        codecs = batches.compression
+        n_batches = np.bincount(codecs)
+        n_records, sizes = np.bincount(codecs, records), np.bincount(codecs, batches.size)
+        for codec in np.flatnonzero(n_batches).tolist():
             name = codec_name(codec)
-            counts = int(of_codec.sum()), int(records[of_codec].sum())
-            found = (*counts, int(batches.size[of_codec].sum()))
+            found = int(n_batches[codec]), int(n_records[codec]), int(sizes[codec])
             self.codecs[name] = _sum(self.codecs.get(name, (0, 0, 0)), found)
         times = batches.max_timestamp
         timed = (batches.has_timestamp == 1) & (times >= 0) & (times < YEAR_10000)

@@ -91,8 +91,9 @@ class Statistics:
             return
         self.batches += len(batches)
         self.in_batches += int(batches.size.sum())
-        counts = batches.records_count.clip(0)
-        if not is_counted:
+        if is_counted:
+            counts = np.maximum(batches.records_count, 0)
+        else:
             counts = batches.counted_records
             self.hidden += int(((batches.is_v2 == 0) & (batches.compression != 0)).sum())
         self.records += int(counts.sum())
@@ -106,7 +107,7 @@ class Statistics:
         base = np.where(batches.has_base_offset == 1, batches.base_offset, batches.last_offset)
         self._offsets(int(base.min()), int(batches.last_offset.max()))
         self._times(block)
-        self.producer_ids.update(np.unique(batches.producer_id[_of_producers(block)]).tolist())
+        self.producer_ids.update(batches.producer_id[_of_producers(block)].tolist())
         self.transactional_batches += int((batches.transactional * (batches.is_v2 == 1)).sum())
         self.control_batches += int((batches.control * (batches.is_v2 == 1)).sum())
 
@@ -310,9 +311,10 @@ def _per(number: int, of: int, digits: int) -> float | None:
 
 
 def _counted(values: IntArray) -> Iterator[tuple[int, int]]:
-    """Each value and its count."""
-    numbers, each = np.unique(values, return_counts=True)
-    yield from zip(numbers.tolist(), each.tolist(), strict=True)
+    """Each value and its count; the values are small and not negative."""
+    counts = np.bincount(values)
+    for number in np.flatnonzero(counts).tolist():
+        yield number, int(counts[number])
 
 
 def _of_producers(block: Block) -> IntArray:
