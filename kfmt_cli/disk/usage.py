@@ -70,7 +70,8 @@ def usage_below(top: str, complain: Callable[[str], None]) -> list[Usage]:
     name = os.path.abspath(top).rpartition(os.sep)[2]  # noqa: PTH100 (links are kept)
     found = {purpose: Usage(purpose) for purpose in PURPOSES}
     seen: set[tuple[int, int]] = set()
-    for folder, entry in _files(top, complain):
+    folder, of_folder = "", ""
+    for here, entry in _files(top, complain):
         try:
             status = entry.stat(follow_symlinks=False)
         except OSError:
@@ -81,7 +82,10 @@ def usage_below(top: str, complain: Callable[[str], None]) -> list[Usage]:
             if (status.st_dev, status.st_ino) in seen:
                 continue
             seen.add((status.st_dev, status.st_ino))
-        usage = found[_purpose_of(f"{name}{os.sep}{os.path.relpath(folder, top)}", entry.name)]
+        if here != folder:
+            folder = here
+            of_folder = _purpose_of_all(f"{name}{os.sep}{os.path.relpath(folder, top)}")
+        usage = found[of_folder or _purpose_of(entry.name)]
         usage.files += 1
         usage.bytes += status.st_size
         whole = is_elsewhere(entry.path)
@@ -105,17 +109,28 @@ def _files(top: str, complain: Callable[[str], None]) -> Iterator[tuple[str, os.
             complain(f"{printable(folder)}: {error.strerror}")
 
 
-def _purpose_of(folder: str, name: str) -> str:
-    """The purpose of a file. folder: its directory, starting at the one given."""
+def _purpose_of_all(folder: str) -> str:
+    """The purpose of all files of a directory, from its path starting at the one given; empty if
+    their names decide."""
     parts = PurePath(folder).parts
     if REMOTE_CACHE in parts:
         return "remote_index_cache"
     mark = next(filter(None, map(mark_of, parts)), "")
-    if mark:
-        return f"marked_{mark}"
+    return f"marked_{mark}" if mark else ""
+
+
+def _purpose_of(name: str) -> str:
+    """The purpose of a file with this name."""
     kind, _, transient = kind_of(name)
     if transient:
         return "swap" if transient == "swap" else "left_over"
-    purposes = {LOG: LOGS, PRODUCER_SNAPSHOT: "producer_snapshots", UNKNOWN: "other"}
-    purposes |= {KRAFT_SNAPSHOT: "kraft_snapshots", **dict.fromkeys(INDEXES, "indexes")}
-    return purposes.get(kind, "broker_files")
+    return _OF_KINDS.get(kind, "broker_files")
+
+
+_OF_KINDS = {
+    **dict.fromkeys(INDEXES, "indexes"),
+    LOG: LOGS,
+    PRODUCER_SNAPSHOT: "producer_snapshots",
+    KRAFT_SNAPSHOT: "kraft_snapshots",
+    UNKNOWN: "other",
+}
