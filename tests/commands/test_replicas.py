@@ -187,6 +187,25 @@ def test_a_disk_of_another_cluster_and_a_node_given_twice(tmp_path: Path) -> Non
     refused = [row for row in done.of("directory") if row["why_not"]]
     assert [Path(row["file"]).name for row in refused] == ["again"]
     assert "has the same node id, 1" in refused[0]["why_not"]
+    once = kfmt("replicas", *directories, "--json")
+    for given in ((*directories, twice), (twice, *directories)):
+        done = kfmt("replicas", *given, "--json")
+        assert ends_in(done) == ends_in(once)
+
+
+def ends_in(done: Done) -> list[tuple[object, ...]]:
+    """Where each partition ends with each order of starts."""
+    return [
+        (row["topic"], row["partition"], str(row["order"]), row["leader"], row["log_end_offset"])
+        for row in done.of("start_order")
+    ]
+
+
+def test_a_registered_broker_whose_disk_was_not_given_is_named(tmp_path: Path) -> None:
+    directories = unpacked("c01-power-off", tmp_path)
+    words = "No directory of broker 1 was given"
+    assert words in kfmt("replicas", *directories[1:], TERM="dumb").out
+    assert words not in kfmt("replicas", *directories).out
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,17 @@ def best_of(costs: Sequence[Cost]) -> Cost:
 
 def answers(found: DeadCluster) -> Iterator[str]:
     """The answer, the most important line first."""
-    costs = costs_of(found)
+    yield from _costs(costs_of(found))
+    if unseen := found.unseen:
+        brokers, are = ("broker", "is") if len(unseen) == 1 else ("brokers", "are")
+        yield (
+            f"No directory of {brokers} {_listed(unseen)} was given, which {are} registered: what "
+            "the replicas there hold is unknown, and not counted as lost."
+        )
+
+
+def _costs(costs: Sequence[Cost]) -> Iterator[str]:
+    """What to start first, and what that costs."""
     if not costs:
         return
     best = best_of(costs)

@@ -90,6 +90,12 @@ class DeadCluster:
         return None if self.image_from is None else self.image_from.image
 
     @property
+    def unseen(self) -> list[int]:
+        """The registered brokers without a directory that the cluster admits."""
+        seen = {node.node_id for node in self.nodes if node.why_not is None}
+        return sorted(set(self.image.brokers) - seen) if self.image is not None else []
+
+    @property
     def newest_key(self) -> tuple[int, int]:
         """Epoch and end of the newest metadata log of the cluster."""
         own = (
@@ -267,7 +273,7 @@ def _admitted(
         copy.is_set_aside = other_id or is_foreign
     if metadata is None:
         return copies
-    there = {copy.broker_id for copy in copies}
+    there = {copy.broker_id for copy in copies if nodes[copy.node].why_not is None}
     missing = [
         DiskReplica(node.index, node.node_id, node.directories[0])
         for node in nodes

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from kfmt_cli.broker.cluster.cluster_image import PartitionInMetadata
 from kfmt_cli.broker.cluster.election import NO_LEADER
 from kfmt_cli.commands.replicas.branches import Compared
-from kfmt_cli.commands.replicas.nodes import DiskReplica
+from kfmt_cli.commands.replicas.nodes import DiskReplica, of_brokers
 from kfmt_cli.commands.replicas.orders import Elections
 
 
@@ -94,7 +94,7 @@ def _lost_epochs(
     """Another replica has batches of the last leader's epoch, which its own log lacks."""
     del found
     leader, epoch = metadata.state.leader, metadata.leader_epoch
-    own = next((copy for copy in copies if copy.broker_id == leader), None)
+    own = of_brokers(copies).get(leader)
     if own is None or own.is_set_aside or (own.latest_epoch or 0) >= epoch:
         return
     for copy in copies:

@@ -78,6 +78,15 @@ class DiskReplica:
         return without(self.undamaged, [(-1, low - 1), (high + 1, 1 << 63)])
 
 
+def of_brokers(copies: Iterable[DiskReplica]) -> dict[int | None, DiskReplica]:
+    """The replica of each broker; of several, the one that is not set aside."""
+    found: dict[int | None, DiskReplica] = {}
+    for copy in copies:
+        if copy.broker_id not in found or not copy.is_set_aside:
+            found[copy.broker_id] = copy
+    return found
+
+
 @dataclass(slots=True)
 class ClusterNode:
     """A node of the cluster: its log directories."""

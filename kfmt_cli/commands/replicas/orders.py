@@ -21,7 +21,7 @@ from kfmt_cli.broker.cluster.expiry import fenced_in_order
 from kfmt_cli.broker.start.ranges import Ranges, common, size_of_ranges
 from kfmt_cli.broker.version import by_level
 from kfmt_cli.commands.replicas.branches import Compared
-from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica
+from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica, of_brokers
 from kfmt_cli.errors import UsageError
 
 _FENCES_ALWAYS = 22  # the first feature level of Kafka 4.0
@@ -189,8 +189,8 @@ class Elections:
     ) -> Iterator[End]:
         """What becomes of a partition with each order."""
         homeless = self.homeless(partition)
-        watermarks = [copy.high_watermark or 0 for copy in copies]
-        by_id = {copy.broker_id: copy for copy in copies}
+        by_id = of_brokers(copies)
+        watermarks = [copy.high_watermark or 0 for copy in by_id.values()]
         for order in orders:
             elected = self._elected(partition.state, homeless, order)
             leaders = [by_id.get(its.leader) for its in elected]

@@ -8,7 +8,7 @@ from itertools import starmap
 from kfmt_cli.broker.cluster.election import NO_LEADER
 from kfmt_cli.commands.replicas.advice import Cost, answers, costs_of, steps_of
 from kfmt_cli.commands.replicas.command import ComparedPartition, DeadCluster, is_controller
-from kfmt_cli.commands.replicas.nodes import DiskReplica
+from kfmt_cli.commands.replicas.nodes import of_brokers
 from kfmt_cli.commands.replicas.orders import version_of
 from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.render.start_lines import step_lines
@@ -127,11 +127,8 @@ def _state(name: str) -> Cell:
 def _of_broker(broker: int) -> Column:
     """The column of a broker's replicas."""
 
-    def replica(partition: ComparedPartition) -> DiskReplica | None:
-        return next((each for each in partition.copies if each.broker_id == broker), None)
-
     def cell(partition: ComparedPartition) -> str:
-        found = replica(partition)
+        found = of_brokers(partition.copies).get(broker)
         if found is None:
             return ""
         if found.is_set_aside:
@@ -144,7 +141,7 @@ def _of_broker(broker: int) -> Column:
         return f"{end}{start}{' ✗' if found.damaged else ''}"
 
     def style(partition: ComparedPartition) -> str:
-        found = replica(partition)
+        found = of_brokers(partition.copies).get(broker)
         is_bad = found is None or found.damaged or found.is_set_aside or found.folder is None
         return "bad" if is_bad else "good"
 
