@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kfmt_cli.commands.cat import follow
+from kfmt_cli.commands.cat import command, follow
 from kfmt_cli.commands.cat.follow import followed
+from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
-from tests.support.samples import ORDERS
-from tests.support.segments import positions
+from kfmt_cli.log.block import Block
+from tests.support.samples import ORDERS, kfmt
+from tests.support.segments import positions, write
 
 DATA = ORDERS.read_bytes()
 ENDS = positions(DATA)
@@ -29,6 +33,11 @@ class NothingNewError(Exception):
 def partition_at(folder: Path) -> Partition:
     logs = [classify(str(log), log.name) for log in sorted(folder.glob("*.log"))]
     return Partition(folder.name, folder, logs)
+
+
+def after(partition: Partition, n_batches: int) -> tuple[Input, int]:
+    """The last log of a partition, and the end of some of its batches."""
+    return partition.logs[-1], ENDS[n_batches]
 
 
 def test_batches_come_once_they_are_complete(tmp_path: Path) -> None:
@@ -56,7 +65,8 @@ def test_batches_come_once_they_are_complete(tmp_path: Path) -> None:
         waits += 1
 
     with suppress(NothingNewError):
-        for file, block in followed(partition_at(folder), wait):
+        partition = partition_at(folder)
+        for file, block in followed(partition, after(partition, 2), wait):
             assert file.path == str(log)
             seen.append((waits, block.batches.base_offset.tolist()))
     assert seen == [(3, [40]), (4, [60, 80]), (6, [100, 120])]
@@ -82,7 +92,7 @@ def test_the_next_segment_is_followed_when_the_broker_rolls(tmp_path: Path) -> N
 
     found = []
     with suppress(NothingNewError):
-        for file, block in followed(partition, wait):
+        for file, block in followed(partition, after(partition, 1), wait):
             found += [(file.base_offset, int(at)) for at in block.batches.base_offset]
     firsts = [(base, base + 20 * i) for base in (240, 480) for i in range(12)]
     assert found == firsts
@@ -105,8 +115,9 @@ def test_a_log_that_cannot_be_read_any_more_is_no_log_without_news(
         log.write_bytes(DATA)
         monkeypatch.setattr(os, "pread", fail)
 
+    partition = partition_at(folder)
     with pytest.raises(InputError, match=f"{log.name} byte .*: Input/output error"):
-        list(followed(partition_at(folder), wait))
+        list(followed(partition, after(partition, 1), wait))
 
 
 def test_a_log_that_a_broker_removes_meanwhile_has_no_news(
@@ -126,5 +137,26 @@ def test_a_log_that_a_broker_removes_meanwhile_has_no_news(
         log.unlink()
         monkeypatch.setattr(follow, "size_of", lambda _: len(DATA))
 
+    partition = partition_at(folder)
     with pytest.raises(NothingNewError):
-        list(followed(partition_at(folder), wait))
+        list(followed(partition, after(partition, 1), wait))
+
+
+def test_nothing_is_missed_between_reading_and_following(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = write(tmp_path / "orders-0", DATA[: ENDS[3] + 100])
+
+    def late(partition: Partition, *given: Any) -> Iterator[tuple[Input, Block]]:
+        log.write_bytes(DATA)
+        return followed(partition, *given)
+
+    monkeypatch.setattr(command, "followed", late)
+    ran = kfmt("cat", log.parent, "--follow", "-f", "%o\\n", "--limit", "240")
+    assert [int(offset) for offset in ran.out.split()] == list(range(240))
+
+
+def test_one_partition_is_followed() -> None:
+    ran = kfmt("cat", ORDERS.parent.parent, "--follow")
+    assert ran.code == 2
+    assert "--follow needs a single partition" in ran.err

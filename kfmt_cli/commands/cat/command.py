@@ -10,7 +10,7 @@ import numpy as np
 
 from kfmt_cli.broker.offsets.latest_keys import LatestKeys
 from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.commands.cat.follow import followed
+from kfmt_cli.commands.cat.follow import end_of_whole, followed
 from kfmt_cli.commands.cat.record_format import Shown, Write, visible
 from kfmt_cli.commands.each_partition import each_partition
 from kfmt_cli.commands.partition_selection import wanted_of
@@ -18,7 +18,8 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import partition_of
-from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.disk.partitions import Partition, partitions_below
+from kfmt_cli.errors import UsageError
 from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.records import Records
@@ -54,6 +55,9 @@ class Cat:
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Write the records of every partition under some paths."""
+        given = partitions_below(paths, lambda _: None, lambda _: None) if self.follow else ()
+        if len(given) > 1:
+            raise UsageError(f"--follow needs a single partition, but {len(given)} were given")
         is_one_pass = not self.asked.needs_logs and not self.follow
         each_partition(self.run, paths, self._partition, takes_pipe=is_one_pass, reads_all=True)
         if self._n_notes > MOST_NOTES:
@@ -64,16 +68,19 @@ class Cat:
         if self.asked.latest:
             self._latest = LatestKeys()
             self._latest.read(partition.logs, wanted, self.limit)
+        read = partition.logs[-1], 0
         for file in wanted.logs(partition.logs):
             findings = Findings(self.run.most_findings)
+            read = file, 0
             for block in self._blocks(file, findings):
+                read = file, end_of_whole(block, read[1])
                 self._block(file, block, wanted, findings)
                 if self.most == 0:
                     return
             self.run.left_out(file.name, findings)
         if self.follow:
             findings = Findings(self.run.most_findings)
-            for file, block in followed(partition, lambda: self.sleep(POLL)):
+            for file, block in followed(partition, read, lambda: self.sleep(POLL)):
                 self._block(file, block, wanted, findings)
                 if self.most == 0:
                     return

@@ -12,18 +12,19 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
 
 
-def followed(partition: Partition, wait: Callable[[], None]) -> Iterator[tuple[Input, Block]]:
-    """The blocks that are added to the last log of a partition, and to later ones; never ends.
+def followed(
+    partition: Partition, begin: tuple[Input, int], wait: Callable[[], None]
+) -> Iterator[tuple[Input, Block]]:
+    """The blocks of a log of a partition from a byte on, and of later logs; never ends.
 
     wait: called when there is nothing new. A batch is returned once it is complete. Raises
     InputError.
     """
-    file = partition.logs[-1]
-    position = _whole_bytes(file)
+    file, position = begin
     while True:
         grown = False
         for block in _new(file, position):
-            position = int(block.batches.position[-1] + block.batches.size[-1])
+            position = end_of_whole(block, position)
             grown = True
             yield file, block
         if grown:
@@ -35,13 +36,11 @@ def followed(partition: Partition, wait: Callable[[], None]) -> Iterator[tuple[I
         wait()
 
 
-def _whole_bytes(file: Input) -> int:
-    """Position after the last complete batch of a log."""
-    end = 0
-    for block in blocks_from(file):
-        if len(block.batches):
-            end = int(block.batches.position[-1] + block.batches.size[-1])
-    return end
+def end_of_whole(block: Block, before: int) -> int:
+    """Position after the last batch of a block that is complete; `before` if none is."""
+    batches = block.batches
+    whole = batches.crc_valid == 1
+    return int((batches.position + batches.size)[whole].max(initial=before))
 
 
 def _new(file: Input, position: int) -> Iterator[Block]:
