@@ -38,8 +38,8 @@ SYMBOLS: dict[str, tuple[str, ...]] = {
         *("Stable", "UnrevokedPartitions", "UnreleasedPartitions"),
     ),
     "ShareGroupCurrentMemberAssignmentValue.state": ("Stable",),
-    "StreamsGroupCurrentMemberAssignmentValue.state": (
-        *("Stable", "UnrevokedTasks", "UnreleasedTasks"),
+    "StreamsGroupCurrentMemberAssignmentValue.state": numbered(
+        {1: "Stable", 2: "UnrevokedTasks", 3: "UnreleasedTasks"}
     ),
     "delivery_state": DELIVERY_STATES,
     "leader_recovery_state": RECOVERY_STATES,

@@ -39,6 +39,7 @@ def assignment(protocol: str, epoch: int, settled: int) -> dict[str, Any]:
     """What a member has. settled: 0 if it has all of it."""
     has = {"member_epoch": epoch, "previous_member_epoch": epoch - 1, "state": settled}
     if protocol == "streams":
+        has["state"] += 1  # its states begin at 1
         tasks = (*TASKS, *(f"{name}_pending_revocation" for name in TASKS))
         return has | {name: [] for name in tasks}
     more: dict[str, Any] = {}
@@ -54,12 +55,13 @@ def group(
     target: int | None,
     members: list[tuple[int, int] | None],
     topology: bool = True,
+    **metadata: int,
 ) -> list[dict[str, Any]]:
     """The rows of a group. members: the epoch and state of each, None without an assignment."""
     number, member, current, targets = IDS[protocol]
     has_hash = {} if protocol == "consumer" else {"metadata_hash": 0}
     said: list[tuple[int, dict[str, Any], dict[str, Any]]] = [
-        (number, {}, {"epoch": epoch, **has_hash})
+        (number, {}, {"epoch": epoch, **has_hash, **metadata})
     ]
     for i, has in enumerate(members):
         of_member = {"member_id": f"m{i}"}
@@ -132,3 +134,11 @@ def test_members_without_the_groups_own_record_are_no_group(tmp_path: Path) -> N
     key = message(TOPIC, 5, "key", 0, {"group_id": "g", "member_id": "m"})
     value = message(TOPIC, 5, "value", 0, MEMBER["consumer"])
     assert state(built(tmp_path / f"{TOPIC}-0", [record(0, key, value)])) == []
+
+
+@pytest.mark.parametrize(("validated", "expected"), [(1, "Stable"), (0, "NotReady")])
+def test_a_streams_group_whose_topology_is_not_validated_is_not_ready(
+    validated: int, expected: str, tmp_path: Path
+) -> None:
+    rows = group(tmp_path, "streams", 5, 5, [(5, 0)], validated_topology_epoch=validated)
+    assert [row["state"] for row in of(rows, "group")] == [expected]

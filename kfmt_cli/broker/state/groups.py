@@ -20,6 +20,7 @@ NOT_READY = "NotReady"
 # The groups of newer protocols: the prefix of their messages' names, and their protocol.
 NEWER = {"ConsumerGroup": "consumer", "ShareGroup": "share", "StreamsGroup": "streams"}
 _ASSIGNMENT = message("GroupMetadataValue").field("members")
+_SETTLED = {"ConsumerGroup": 0, "StreamsGroup": 1}  # `MemberState.STABLE` of each protocol
 
 
 class Groups(LatestOfKeys):
@@ -141,7 +142,7 @@ def _state(
     prefix: str,
     epoch: int,
     target: int,
-    parts: Mapping[str, object],
+    parts: Mapping[str, list[tuple[Data, Data]]],
     current: list[Data | None],
 ) -> str:
     """The state of a group of a newer protocol."""
@@ -149,12 +150,22 @@ def _state(
         return EMPTY
     if prefix == "ShareGroup":
         return STABLE
-    if prefix == "StreamsGroup" and "Topology" not in parts:
+    if prefix == "StreamsGroup" and not _has_topology(parts):
         return NOT_READY
     if epoch > target:
         return ASSIGNING
     settled = all(
-        assignment is not None and assignment.state == 0 and assignment.member_epoch == target
+        assignment is not None
+        and assignment.state == _SETTLED[prefix]
+        and assignment.member_epoch == target
         for assignment in current
     )
     return STABLE if settled else RECONCILING
+
+
+def _has_topology(parts: Mapping[str, list[tuple[Data, Data]]]) -> bool:
+    """Whether a streams group has a topology, and has not validated another one; Kafka 4.1
+    does not say which."""
+    epochs = [topology.epoch for _, topology in parts.get("Topology", ())]
+    validated = parts["Metadata"][0][1].get("validated_topology_epoch", -1)
+    return bool(epochs) and validated in (-1, *epochs)
