@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from crc32c import crc32c
 
 from kfmt_cli.commands.txn.command import COORDINATOR
 from kfmt_cli.core.times import time_text
 from tests.broker.test_state import built, message, record
-from tests.support.samples import Row, kfmt
+from tests.support.samples import ORDERS, Row, kfmt
+from tests.support.segments import positions
 from tools.kafka import SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
@@ -170,3 +174,83 @@ def test_a_log_with_one_behind_it_does_not_say_what_hangs() -> None:
 
 def test_standard_input_is_not_taken() -> None:
     assert kfmt("txn", "-").code == 2
+
+
+MINUTES = 60_000
+
+
+def appended(log: Path, batch: bytes, later_ms: int) -> None:
+    """Append a batch to a log as its next one, with timestamps that much later."""
+    data = log.read_bytes()
+    *_, last, _ = positions(data)
+    base, delta = struct.unpack_from(">q", data, last)[0], struct.unpack_from(">i", data, last + 23)
+    newest = struct.unpack_from(">q", data, last + 35)[0]
+    made = bytearray(batch)
+    struct.pack_into(">q", made, 0, base + delta[0] + 1)
+    struct.pack_into(">qq", made, 27, newest + later_ms, newest + later_ms)
+    struct.pack_into(">I", made, 17, crc32c(bytes(made[21:])))
+    log.write_bytes(data + bytes(made))
+
+
+def first_batch(file: Path, *, control: bool) -> bytes:
+    data = file.read_bytes()
+    for at, end in pairwise(positions(data)):
+        if bool(data[at + 22] & 0x20) is control:
+            return data[at:end]
+    raise AssertionError
+
+
+def hanging(folder: Path) -> list[object]:
+    rows = kfmt("txn", folder, "--open", "--json").of("transaction")
+    return [row["hanging"] for row in rows]
+
+
+def test_only_a_brokers_clock_shows_that_a_transaction_hangs(tmp_path: Path) -> None:
+    folder = tmp_path / "txn-0"
+    shutil.copytree(LIVE / "txn-0", folder)
+    log = max(folder.glob("*.log"))
+    marker = first_batch(LIVE / "txn-0" / f"{0:020}.log", control=True)
+    appended(log, first_batch(ORDERS, control=False), 20 * MINUTES)
+    assert hanging(folder) == [None]  # the clock of a producer
+    appended(log, marker, 0)
+    assert hanging(folder) == [None]  # it was open then, but since when?
+    appended(log, marker, 20 * MINUTES)
+    assert hanging(folder) == [True]
+
+
+def test_a_damaged_timestamp_is_no_time(tmp_path: Path) -> None:
+    folder = tmp_path / "txn-0"
+    shutil.copytree(LIVE / "txn-0", folder)
+    (before,) = kfmt("txn", folder, "--open", "--json").of("transaction")
+    log = max(folder.glob("*.log"))
+    data = bytearray(log.read_bytes())
+    data[40] ^= 0x10  # of the first batch's largest timestamp
+    log.write_bytes(data)
+    (row,) = kfmt("txn", folder, "--open", "--json").of("transaction")
+    assert row["hanging"] is None
+    assert row["open_for_ms"] <= before["open_for_ms"]
+
+
+def test_damaged_coordinator_state_proves_nothing(tmp_path: Path) -> None:
+    shutil.copytree(LIVE / "txn-0", tmp_path / "txn-0")
+    shutil.copytree(BROKER / f"{COORDINATOR}-0", tmp_path / f"{COORDINATOR}-0")
+    log = tmp_path / f"{COORDINATOR}-0/{0:020}.log"
+    data = bytearray(log.read_bytes())
+    data[positions(bytes(data))[-2] + 70] ^= 1
+    log.write_bytes(data)
+    for given in (tmp_path / "txn-0", tmp_path):
+        done = kfmt("txn", given, "--open", "--json")
+        assert (done.code, done.codes) == (1, ["crc-mismatch"])
+        assert [row["hanging"] for row in done.of("transaction")] == [None]
+
+
+def test_a_replica_on_its_way_has_the_place_of_its_partition(tmp_path: Path) -> None:
+    shutil.copytree(BROKER / f"{COORDINATOR}-0", tmp_path / f"{COORDINATOR}-0")
+    data = (tmp_path / f"{COORDINATOR}-0/{0:020}.log").read_bytes()
+    (tmp_path / f"{COORDINATOR}-0/{0:020}.log").write_bytes(data[:24076])
+    expected = None
+    for name in ("txn-0", f"txn-0.{'0' * 32}-future"):
+        shutil.copytree(LIVE / "txn-0", tmp_path / name)
+        found = hanging(tmp_path / name)
+        expected = expected or found
+        assert found == expected == [False]

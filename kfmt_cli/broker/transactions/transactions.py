@@ -32,6 +32,7 @@ class _TransactionBatch(NamedTuple):
     records_count: int
     control: int
     control_type: int
+    timestamp_type: int
     base_timestamp: int
     max_timestamp: int
     delete_horizon: int
@@ -55,6 +56,8 @@ class Transaction:
     """The timestamp of its first batch."""
     end: int | None = None
     """The timestamp of its marker, or of its last batch if it is open."""
+    seen: int | None = None
+    """A time, by the broker's clock, at which it was open."""
     outcome: str = OPEN
     marker: int | None = None
     """The offset of its marker."""
@@ -70,13 +73,16 @@ class Transaction:
 class Transactions:
     """Tracks the transactions of a log, block by block.
 
-    open: by producer id. log_end: after the last batch so far. newest: the largest timestamp.
+    open: by producer id. log_end: after the last batch so far. newest: the largest timestamp of an
+    undamaged batch. stamped: the largest one of the broker's clock, which markers have.
     """
 
     def __init__(self) -> None:
         self.open: dict[int, Transaction] = {}
         self.log_end = 0
         self.newest = -1
+        self.stamped = -1
+        self._unseen: list[Transaction] = []
 
     @property
     def holder(self) -> Transaction | None:
@@ -95,8 +101,11 @@ class Transactions:
         if not len(batches):
             return
         self.log_end = max(self.log_end, int(batches.last_offset[-1]) + 1)
-        self.newest = max(self.newest, int(batches.max_timestamp.max()))
-        valid = (batches.crc_valid == 1) & (batches.is_v2 == 1)
+        sound = batches.crc_valid == 1
+        self.newest = int(batches.max_timestamp[sound].max(initial=self.newest))
+        valid = sound & (batches.is_v2 == 1)
+        of_broker = valid & ((batches.control == 1) | (batches.timestamp_type == 1))
+        self.stamped = int(batches.max_timestamp[of_broker].max(initial=self.stamped))
         chosen = np.flatnonzero(valid & (batches.transactional == 1))
         if not len(chosen):
             return
@@ -110,6 +119,10 @@ class Transactions:
 
     def _batch(self, batch: _TransactionBatch) -> Transaction | None:
         producer = batch.producer_id
+        if batch.control or batch.timestamp_type == 1:
+            for transaction in self._unseen:
+                transaction.seen = batch.max_timestamp
+            self._unseen.clear()
         if batch.control:
             outcome = OUTCOMES.get(batch.control_type)
             if outcome is None:
@@ -124,6 +137,10 @@ class Transactions:
             known.first_offset = batch.base_offset
             horizon = batch.delete_horizon
             known.start = batch.max_timestamp if horizon else batch.base_timestamp
+            if batch.timestamp_type == 1:
+                known.seen = batch.max_timestamp
+            else:
+                self._unseen.append(known)
         known.producer_epoch = batch.producer_epoch
         known.last_offset = batch.last_offset
         known.records += max(batch.records_count, 0)

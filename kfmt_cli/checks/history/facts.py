@@ -104,7 +104,8 @@ class History:
             return
         self._epochs(batches)
         holes = self._holes(batches)
-        self.newest = max(self.newest, int(batches.max_timestamp.max()))
+        sound = batches.max_timestamp[batches.crc_valid == 1]
+        self.newest = int(sound.max(initial=self.newest))
         chosen = np.flatnonzero(batches.producer_id >= 0)
         if len(chosen):
             data = chosen[batches.control[chosen] == 0]

@@ -20,9 +20,9 @@ from kfmt_cli.core.times import time_text
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import mark_of, place_of
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.tree import classify, listing
+from kfmt_cli.disk.tree import classify, listing, printable
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings.finding import Finding, Findings
+from kfmt_cli.findings.finding import Finding, Findings, Severity
 from kfmt_cli.log.stream import stream
 from kfmt_cli.render.style import grouped, safe
 from kfmt_cli.rows.documents import TRANSACTIONS
@@ -31,7 +31,16 @@ from kfmt_cli.rows.types.transaction import TRANSACTION
 COORDINATOR = "__transaction_state"
 # States in which the coordinator will still end a transaction.
 GOING_ON = ("Ongoing", "PrepareCommit", "PrepareAbort")
-Known = dict[int, Fields]
+
+
+@dataclass(slots=True)
+class Coordinators:
+    """What __transaction_state says in a log directory."""
+
+    states: dict[int, Fields] = field(default_factory=dict)
+    """By producer id."""
+    is_damaged: bool = False
+    """Whether a state may be older than the last one written."""
 
 
 @dataclass(slots=True)
@@ -43,7 +52,9 @@ class ShowTransactions:
     """Show only open transactions, and for people only partitions that have some."""
     counts_first: bool = False
     """Show the summary before the transactions."""
-    _known: dict[Path, Known] = field(default_factory=dict)
+    _known: dict[Path, Coordinators] = field(default_factory=dict)
+    _told: set[Path] = field(default_factory=set)
+    """The logs whose findings have been reported."""
     _n_shown: int = 0
     _n_passed_over: int = 0
     """Number of partitions without such transactions."""
@@ -90,18 +101,29 @@ class ShowTransactions:
         """The transactions that end in the logs of a partition. tell: also report findings."""
         findings = Findings(self.run.most_findings)
         for file in partition.logs:
+            is_new = tell and self._is_new(partition.folder / Path(file.path).name)
             with open_checked(file, read_ahead=False) as log:
                 for block in log.blocks:
                     yield from following.take(block)
-                    for finding in block.findings if tell else ():
+                    for finding in block.findings if is_new else ():
                         self.run.tell(finding, findings)
         if tell:
             self.run.left_out(partition.name, findings)
 
+    def _is_new(self, log: Path) -> bool:
+        """Whether the findings of a log have not been reported yet."""
+        is_new = log not in self._told
+        self._told.add(log)
+        return is_new
+
     def _row(
-        self, partition: Partition, transaction: Transaction, following: Transactions, known: Known
+        self,
+        partition: Partition,
+        transaction: Transaction,
+        following: Transactions,
+        known: Coordinators,
     ) -> Cells:
-        about = known.get(transaction.producer_id)
+        about = known.states.get(transaction.producer_id)
         is_open = transaction.outcome == OPEN
         end = None if is_open else transaction.end
         duration = None if transaction.start is None or end is None else end - transaction.start
@@ -144,25 +166,33 @@ class ShowTransactions:
             line += f"; open times are measured up to the partition's newest record, {newest}"
         self.run.sink.document(TRANSACTIONS, row, [f"{line}\n"])
 
-    def _coordinators(self, log_directory: Path) -> Known:
-        """The state of __transaction_state in a log directory, by producer id."""
+    def _coordinators(self, log_directory: Path) -> Coordinators:
+        """The state of __transaction_state in a log directory; reports damage in it."""
         if log_directory in self._known:
             return self._known[log_directory]
-        known: Known = {}
+        known, findings = Coordinators(), Findings(self.run.most_findings)
         for folder in self._folders(log_directory):
             if place_of(folder)[0] != COORDINATOR or mark_of(folder):
                 continue  # a broker does not serve it
             replay = replay_of(COORDINATOR)
             for path in self._logs(log_directory / folder):
-                with (
-                    self.run.complaining(),
-                    open_checked(classify(path, path), read_ahead=False) as log,
-                ):
-                    for record in stream(log, Limit()):
-                        if not isinstance(record, Finding):
-                            replay.take(record)
+                is_new = self._is_new(Path(path))
+                try:
+                    with open_checked(classify(path, printable(path)), read_ahead=False) as log:
+                        for record in stream(log, Limit()):
+                            if not isinstance(record, Finding):
+                                replay.take(record)
+                                continue
+                            known.is_damaged |= record.code.severity is Severity.ERROR
+                            if is_new:
+                                self.run.tell(record, findings)
+                except InputError as error:
+                    known.is_damaged = True
+                    self.run.complain(str(error))
+            self.run.left_out(printable(str(log_directory / folder)), findings)
             ids = [Fields(row) for _, row in replay.rows()]
-            known |= {of.producer_id: of for of in sorted(ids, key=attrgetter("transactional_id"))}
+            ids.sort(key=attrgetter("transactional_id"))
+            known.states |= {of.producer_id: of for of in ids}
         self._known[log_directory] = known
         return known
 
@@ -197,22 +227,25 @@ def _goes_on(partition: Partition) -> bool:
 
 
 def _is_hanging(
-    partition: Partition, transaction: Transaction, following: Transactions, known: Known
+    partition: Partition,
+    transaction: Transaction,
+    following: Transactions,
+    known: Coordinators,
 ) -> bool | None:
     """Whether an open transaction will never end; None if unknown.
 
     A coordinator ends it while it has the transaction as open with this partition. Without
-    coordinator state, one is hanging if it is older than the longest timeout at the log's end.
+    coordinator state, one is hanging if it has been open for longer than the longest timeout at the
+    log's end, by the broker's clock: producers' clocks prove nothing.
     """
     if partition.given and _goes_on(partition):
         return None  # its end may be in a log that was not given
-    about = known.get(transaction.producer_id)
+    about = known.states.get(transaction.producer_id)
     if about is None:
-        late = (
-            transaction.start is not None
-            and following.newest - transaction.start > TRANSACTION_MAX_TIMEOUT_MS
-        )
+        seen = transaction.seen
+        late = seen is not None and following.stamped - seen > TRANSACTION_MAX_TIMEOUT_MS
         return True if late else None
-    named = partition.folder.name
-    here = any("{topic}-{partition}".format(**place) == named for place in about.partitions)
+    if known.is_damaged:
+        return None  # a later state may be lost
+    here = any((of["topic"], of["partition"]) == partition.place for of in about.partitions)
     return about.state not in GOING_ON or not here
