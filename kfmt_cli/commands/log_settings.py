@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.directory import LogDirectory, directory_at
-from kfmt_cli.broker.start.image import replayed
+from kfmt_cli.broker.start.image import replayed_undamaged
 from kfmt_cli.broker.start.metadata_files import snapshots_of
 from kfmt_cli.broker.topic_settings import (
     TOPIC_FIELDS,
@@ -77,7 +77,8 @@ class SettingsOf:
             self._directories[log_directory] = directory_at(log_directory)
         topic, number = partition.place
         directory, settings = self._directories[log_directory], self.of(topic, log_directory)
-        for error in (*directory.unread, *_configs(log_directory).unread):
+        configs = _configs(log_directory)
+        for error in (*directory.unread, *configs.unread, *configs.damage):
             complain(str(error))
         return directory, (topic or "", number or 0), settings
 
@@ -162,6 +163,8 @@ class _Configs:
     """Those of each topic; cluster-wide broker defaults under an empty name."""
     unread: list[InputError] = field(default_factory=list)
     """The errors of its files that could not be read."""
+    damage: list[InputError] = field(default_factory=list)
+    """Errors about damage in them: settings may be missing or old."""
 
 
 @lru_cache(maxsize=8)
@@ -176,7 +179,7 @@ def _configs(log_directory: Path) -> _Configs:
     except InputError as error:
         found.unread.append(error)
         return found
-    replay = replayed(snapshots_of(folder), folder.logs, found.unread)
+    replay = replayed_undamaged(snapshots_of(folder), folder.logs, found.unread, found.damage)
     for row in replay.state()[CONFIG].values():
         values = Fields(zip(CONFIG.names, row, strict=True))
         named = "" if values.resource_type == "BROKER" and not values.resource else None

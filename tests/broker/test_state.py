@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.topics import messages_of
 from tests.support.samples import Row, kfmt
+from tests.support.segments import positions, write
 from tools.kafka import SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
@@ -186,6 +189,31 @@ def test_a_damaged_snapshot_is_passed_over(tmp_path: Path) -> None:
     rows = [{**row, "file": ""} for row in done.rows if row["type"] != "finding"]
     assert rows == [{**row, "file": ""} for row in state(METADATA)]
     assert done.codes == ["snapshot-footer-missing"]
+
+
+def test_a_state_before_the_oldest_snapshot_is_not_known(tmp_path: Path) -> None:
+    """A broker deletes the segments that a snapshot covers."""
+    folder = tmp_path / METADATA.name
+    data = (METADATA / f"{0:020}.log").read_bytes()
+    for at in positions(data):
+        if struct.unpack_from(">q", data, at)[0] >= 400:
+            break
+    base = struct.unpack_from(">q", data, at)[0]
+    write(folder, data[at:], f"{base:020}.log")
+    newest = "00000000000000000559-0000000001.checkpoint"
+    shutil.copy(METADATA / newest, folder)
+    assert state(folder)
+    for option in ("--at-offset", "--since-offset"):
+        done = kfmt("state", folder, option, "500", "--json")
+        assert (done.code, done.out) == (3, "")
+        assert f"and the log begins at offset {base}" in done.err
+    (folder / newest).unlink()
+    shutil.copy(METADATA / "00000000000000000282-0000000001.checkpoint", folder)
+    data = (folder / "00000000000000000282-0000000001.checkpoint").read_bytes()
+    (folder / "00000000000000000282-0000000001.checkpoint").write_bytes(data[:-75])
+    done = kfmt("state", folder, "--json")
+    assert done.code == 3
+    assert "the state at the end: there is no undamaged snapshot" in done.err
 
 
 def test_a_snapshot_by_itself_is_a_state() -> None:

@@ -151,6 +151,31 @@ def test_topics_are_created_as_the_newest_metadata_log_describes_them(tmp_path: 
     assert complaints == []
 
 
+def test_a_damaged_snapshot_does_not_decide(tmp_path: Path) -> None:
+    """The settings come from an older snapshot and the log; the damage is reported."""
+    for name in ("__cluster_metadata-0", "compacted-0"):
+        shutil.copytree(BROKER / name, tmp_path / name)
+    newest = max((tmp_path / "__cluster_metadata-0").glob("*.checkpoint"))
+    data = bytearray(newest.read_bytes())
+    data[data.find(b"compact")] ^= 1
+    newest.write_bytes(data)
+    complaints: list[str] = []
+    found = partitions_below((str(tmp_path / "compacted-0"),), print, print)
+    plan = plans_of(sources_of(found, (), None), found, complaints.append)["compacted"]
+    assert plan.settings["cleanup.policy"] == "compact"
+    assert complaints == [f"{newest} byte 83: a batch fails its checksum"]
+    done = kfmt("retention", tmp_path / "compacted-0")
+    assert done.code == 3
+    assert "cleanup.policy=compact (metadata log)" in done.out
+    assert "a batch fails its checksum" in done.err
+
+
+def test_a_topic_that_is_not_there_is_named_next_to_others() -> None:
+    done = preview(BROKER, "--topic", "orders", "--topic", "ordres")
+    assert done.code == 1
+    assert "no partition of topic ordres" in done.err
+
+
 def test_a_cluster_is_needed_except_for_a_dry_run() -> None:
     done = kfmt("replay", ORDERS.parent)
     assert done.code == 2

@@ -5,8 +5,8 @@ Source: `org.apache.kafka.image.TopicsImage`, `kafka.log.LogManager.isStrayKraft
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 from kfmt_cli.broker.state import replay_of
 from kfmt_cli.broker.state.replay import Replay
@@ -16,7 +16,9 @@ from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.uuids import uuid_bytes
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings.finding import Finding
+from kfmt_cli.findings.damage import BATCH_TRUNCATED
+from kfmt_cli.findings.finding import Finding, is_error
+from kfmt_cli.log.block import Block
 from kfmt_cli.log.open_log import open_log
 from kfmt_cli.log.stream import stream
 from kfmt_cli.rows.types.state_types import FEATURE as FEATURE_LEVEL
@@ -101,18 +103,42 @@ def replayed(
     return replay
 
 
+def replayed_undamaged(
+    snapshots: list[Input],
+    logs: list[Input],
+    unread: list[InputError],
+    damage: list[InputError],
+) -> Replay:
+    """A metadata log, replayed from the newest undamaged snapshot. snapshots: in order. damage:
+    receives an error for each damaged part of these files, whose records are missing."""
+    replay = replay_of(CLUSTER_METADATA)
+    first = 0
+    for file in reversed(snapshots):
+        n_before = len(damage)
+        _take(replay, [file], unread, 0, None, damage)
+        if len(damage) == n_before:
+            first = int(file.path.rpartition("/")[2][:20])
+            break
+        replay.begin()
+    _take(replay, logs, unread, first, None, damage)
+    return replay
+
+
 def _take(
     replay: Replay,
     files: Iterable[Input],
     unread: list[InputError],
     first: int,
     end: int | None,
+    damage: list[InputError] | None = None,
 ) -> int:
     """Replay records of files between two offsets; returns the number of data records."""
     n_records = 0
+    errors = [] if damage is None else damage
     for file in files:
         try:
-            with open_log(file, read_ahead=False) as log:
+            with open_log(file, read_ahead=False) as opened:
+                log = replace(opened, blocks=_noting(file, opened.blocks, errors))
                 for record in stream(log, Limit()):
                     if isinstance(record, Finding) or record.offset < first:
                         continue
@@ -123,3 +149,18 @@ def _take(
         except InputError as error:
             unread.append(error)
     return n_records
+
+
+def _noting(file: Input, blocks: Iterable[Block], errors: list[InputError]) -> Iterator[Block]:
+    """The same blocks; adds an error for each damaged part. The end of a log may be cut off, as
+    after a crash."""
+    for block in blocks:
+        batches = block.batches
+        damaged = batches.position[batches.crc_valid == 0].tolist()
+        said = [(at, "a batch fails its checksum") for at in damaged]
+        errors_here = (each for each in block.findings if is_error(each))
+        found = [each for each in errors_here if each.code is not BATCH_TRUNCATED]
+        said += [(each.position or 0, each.message) for each in found]
+        for at, words in said:
+            errors.append(InputError(f"{file.name} byte {at}: {words}", file=file.path))
+        yield block

@@ -68,10 +68,11 @@ def sources_of(
         if other is not source:
             names = f"{other.partition.name} and {partition.name}"
             raise UsageError(f"{names} are copies of {source.name}; give only one of them")
-    if not found:
-        words = f"no partition of topic {' or '.join(topics)} under these paths"
-        raise NotFoundError(words if topics else "only internal topics found under these paths")
     given = sorted({topic for topic, _ in found})
+    if missing := [topic for topic in topics if topic not in given]:
+        raise NotFoundError(f"no partition of topic {' or '.join(missing)} under these paths")
+    if not found:
+        raise NotFoundError("only internal topics found under these paths")
     if as_topic is not None and len(given) > 1:
         words = f"{len(given)} topics were given: {', '.join(given)}"
         raise UsageError(f"--as needs a single topic, but {words}; choose one with --topic")

@@ -158,6 +158,13 @@ class ShowState:
                 start = end or 0
                 break
             replay.begin()
+        if partition.snapshots and not start and partition.logs[0].base > 0:
+            words = "there is no undamaged snapshot at or before it, and the log begins at offset"
+            at = "the end" if at_offset is None else at_offset
+            error = f"{partition.name}: the state at {at}: {words} {partition.logs[0].base}"
+            if at_offset is not None:
+                raise InputError(error)
+            self.run.complain(error)
         for log, following in zip_longest(partition.logs, partition.logs[1:]):
             if following is None or following.base > start:
                 self._take(replay, log, at_offset, start, findings if tell else None)
