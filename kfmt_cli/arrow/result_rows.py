@@ -65,6 +65,9 @@ class ResultRows:
         return Section(self.type, table, b"".join(pieces))
 
 
+_INFINITE = {(1 << 31) - 1: "infinity", 1 - (1 << 31): "-infinity"}  # dates of DuckDB, in days
+
+
 def _kind(type_: pa.DataType) -> ColumnKind:
     if of.is_boolean(type_):
         return ColumnKind.FLAG
@@ -89,6 +92,10 @@ def _texts(kind: ColumnKind, values: pa.Array) -> pa.Array:
     """Each value as bytes, empty for null."""
     if kind is ColumnKind.JSON:
         texts = [json_text(_plain(value)) for value in values.to_pylist()]
+    elif of.is_date(values.type):  # Python has fewer days
+        days = values.cast(pa.int32()).fill_null(0).to_pylist()
+        shown = values.cast(pa.string()).fill_null("").to_pylist()
+        texts = [_INFINITE.get(day, text) for day, text in zip(days, shown, strict=True)]
     elif of.is_floating(values.type):  # JSON has no NaN
         texts = [json_text(value) for value in values.to_pylist()]
     else:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 from kfmt_cli.broker.state.schema_registry import RegistryReplay
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.state.internal_topics import partitions_of
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.tree import is_folder
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.tree import is_folder, modified_ms, size_of
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.stream import stream
 from kfmt_cli.topics.payloads import SchemaRegistry
@@ -29,7 +30,6 @@ def registry_beside(paths: Sequence[str]) -> SchemaRegistry | None:
     return None
 
 
-@cache
 def registry_of(path: str) -> SchemaRegistry | None:
     """The registry whose topic is at a path, or None; raises InputError if it cannot be read.
 
@@ -41,11 +41,17 @@ def registry_of(path: str) -> SchemaRegistry | None:
     here = Path(path)
     if not here.exists() or (here.is_dir() and here.resolve().name != PARTITION):
         return None
+    logs = [log for each in partitions_of((path,), TOPIC, lambda _: None) for log in each.logs]
+    return _registry_in(tuple(logs), tuple((size_of(log), modified_ms(log)) for log in logs))
+
+
+@lru_cache(maxsize=8)
+def _registry_in(logs: tuple[Input, ...], _: tuple[tuple[int, int], ...]) -> SchemaRegistry:
+    """The registry in some logs, which are read again once they have another size or time."""
     replay = RegistryReplay()
-    for partition in partitions_of((path,), TOPIC, lambda _: None):
-        for log in partition.logs:
-            with open_checked(log, read_ahead=False) as opened:
-                for record in stream(opened, Limit()):
-                    if not isinstance(record, Finding):
-                        replay.take(record)
+    for log in logs:
+        with open_checked(log, read_ahead=False) as opened:
+            for record in stream(opened, Limit()):
+                if not isinstance(record, Finding):
+                    replay.take(record)
     return replay.every

@@ -30,7 +30,7 @@ def narrowed(request: Request, filter_: Any) -> Request:
     value = filter_.value
     if name == "topic" and len(ends) == 2 and isinstance(value, str):
         topics = request.topics & {value} if request.topics else frozenset({value})
-        return replace(request, topics=topics or frozenset({value}))
+        return replace(request, topics=topics or request.topics)  # none would be all
     if name == "offset" and isinstance(value, int):
         return _bounded(request, "offset", ends, value)
     if name == "timestamp" and isinstance(value, datetime):
@@ -40,6 +40,8 @@ def narrowed(request: Request, filter_: Any) -> Request:
 
 
 def _bounded(request: Request, what: str, ends: tuple[str, ...], value: int) -> Request:
+    if request.asked.last is not None:
+        return request  # the last of all, not of those within bounds
     wanted = request.asked.wanted
     for end in ends:
         name = f"{end}_{what}"

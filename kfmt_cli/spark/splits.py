@@ -34,4 +34,4 @@ def read_split(request: Request, split: Split) -> Iterator[pa.RecordBatch]:
             return
         for piece in split.pieces:
             with telling(piece):
-                yield from MAKERS[request.table](request, piece)
+                yield from MAKERS[request.table](request, piece, [])

@@ -35,6 +35,15 @@ def avro_reader(path: Path) -> Callable[[bytes], Any]:
     return reader_of(str(path), text)
 
 
+def is_plain_bytes(text: str) -> bool:
+    """Whether a schema is that of bytes alone."""
+    try:
+        schema = json.loads(text)
+    except ValueError:
+        return False
+    return schema in ("bytes", {"type": "bytes"})
+
+
 def reader_of(name: str, text: str, references: Sequence[str] = ()) -> Callable[[bytes], Any]:
     """A function that reads values of a schema; raises UsageError.
 

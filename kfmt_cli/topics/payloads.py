@@ -29,6 +29,7 @@ _MARKS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{},]', re.DOTALL)
 
 
 Version = tuple[str, int]  # a subject and its version
+CONTEXT = ":."  # before the name of a context, in a subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,11 @@ class SchemaRegistry:
 
     def add(self, number: int, version: Version, schema: Registered) -> None:
         """Add a schema that the registry has or had."""
-        self.by_id[number] = self.by_version[version] = schema
+        self.by_version[version] = schema
+        if version[0].startswith(CONTEXT):  # an id is of its context; others are the default one
+            self.by_id.setdefault(number, schema)
+        else:
+            self.by_id[number] = schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,11 @@ def test_keys_and_times_as_programs_have_them() -> None:
     ):
         rows = kfmt_cli.read_records(ORDERS, first_time=since).objects()
         assert sum(1 for _ in rows) == sum(time >= times[100] for time in times)
+    between = later + timedelta(microseconds=500)
+    rows = kfmt_cli.read_records(ORDERS, first_time=between).objects()
+    assert sum(1 for _ in rows) == sum(time > times[100] for time in times)
+    rows = kfmt_cli.read_records(ORDERS, last_time=between).objects()
+    assert sum(1 for _ in rows) == sum(time <= times[100] for time in times)
 
 
 def test_answers_are_short_on_a_screen() -> None:
@@ -166,6 +171,22 @@ def test_null_keys_are_masked_in_numpy() -> None:
     masks = [bool(masked) for part in columns for masked in np.ma.getmaskarray(part["key"])]
     assert masks == [key is None for key in keys]
     assert any(masks)
+
+
+@pytest.mark.parametrize("mark", ["future", "delete", "stray"])
+def test_marked_directories_are_read_only_by_name(mark: str, tmp_path: Path) -> None:
+    shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
+    marked = tmp_path / f"orders-0.{'0' * 32}-{mark}"
+    shutil.copytree(ORDERS.parent, marked)
+    for read in (kfmt_cli.read_records, kfmt_cli.dataset):
+        assert sum(len(part["offset"]) for part in parts_of(read(tmp_path))) == 1500
+        assert sum(len(part["offset"]) for part in parts_of(read(marked))) == 1500
+
+
+def parts_of(rows: Any) -> Iterable[Any]:
+    """The columns of rows, or of a dataset, in parts."""
+    parts: Iterable[Any] = rows.to_batches() if hasattr(rows, "to_batches") else rows.columns()
+    return parts
 
 
 def test_a_directory_has_the_records_of_its_logs() -> None:

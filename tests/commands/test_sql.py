@@ -286,3 +286,24 @@ def test_packed_logs_are_read_as_those_that_were_packed(tmp_path: Path) -> None:
         log.with_name(f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
         log.unlink()
     assert ask("select count(*) as n from records", tmp_path / "logs") == [{"n": 1500}]
+
+
+def test_a_log_at_two_paths_is_read_once(tmp_path: Path) -> None:
+    shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
+    query = "select count(*) as n, count(distinct file) as files from records"
+    paths = (tmp_path / "orders-0", f"{tmp_path}/./orders-0", tmp_path)
+    assert ask(query, *paths) == [{"n": 1500, "files": 7}]
+
+
+def test_damage_of_an_index_is_told(tmp_path: Path) -> None:
+    shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
+    with (tmp_path / "orders-0" / f"{0:020}.index").open("ab") as index:
+        index.write(b"abc")
+    done = kfmt("sql", "select count(*) as n from index_entries", tmp_path, "--json")
+    assert done.code == 1
+    assert "1 error in 1 file" in done.err
+
+
+def test_a_day_that_python_does_not_have() -> None:
+    rows = ask("select 'infinity'::date as never, date '12345-01-02' as late, null::date as none")
+    assert rows == [{"never": "infinity", "late": "12345-01-02", "none": None}]

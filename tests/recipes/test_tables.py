@@ -64,7 +64,7 @@ def test_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     from kfmt_cli.spark.splits import read_split
     from kfmt_cli.spark.wanted import splits_of
 
-    def sizes(request: Any, piece: Any) -> Iterator[Any]:
+    def sizes(request: Any, piece: Any, _: object) -> Iterator[Any]:
         row = {"file": piece.path, "bytes": piece.end - piece.start}
         yield arrow.RecordBatch.from_pylist([row], schema_of(request.shown))
 

@@ -37,7 +37,7 @@ _KNOWN_OF_PATHS: tuple[Callable[[], object], ...] = (
     *(known.cache_clear for known in (names._real_place, names.place_of, names.parsed_place)),
     segment._real_folder.cache_clear,
     repository.repository_root.cache_clear,
-    registry_schemas.registry_of.cache_clear,
+    registry_schemas._registry_in.cache_clear,
     log_settings._configs.cache_clear,
     bounds._entries.cache_clear,
     *(known.cache_clear for known in (small_objects._bucket, file_systems._file_system)),

@@ -7,6 +7,7 @@ their REST interface said just before they were stopped.
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import kfmt_cli
 from kfmt_cli.broker.state import REPLAYS, replay_of
 from kfmt_cli.log.stream import Record
 from kfmt_cli.topics import TOPICS, decoder_for, known_topic
@@ -343,6 +345,50 @@ def test_a_folder_of_schemas_is_used_in_place_of_the_topic_beside(registry: Path
     first, second, *_ = [row["decoded_value"] for row in of(done.rows, "record")]
     assert first["value"] == {"renamed": 3}
     assert second["note"].endswith(f"no schema 2 in {registry / 'given'}")
+
+
+def decoded(folder: Path) -> list[Any]:
+    """The decoded values of a partition."""
+    done = kfmt("dump", "--records", "--json", "--value-format", "confluent", folder)
+    return [row["decoded_value"].get("value") for row in of(done.rows, "record")]
+
+
+def test_plain_bytes_have_no_length_in_a_registrys_frame(tmp_path: Path) -> None:
+    pytest.importorskip("fastavro")
+    built(tmp_path / "_schemas-0", [schema(0, "s", 1, "bytes"), schema(1, "t", 2, "string")])
+    (tmp_path / "given").mkdir()
+    (tmp_path / "given/3.avsc").write_text('{"type": "bytes"}')
+    values = ("000000000104dead", "0000000001deadbeef", "0000000001", "0000000002046869")
+    records = [
+        {"offset": i, "value": value, "value_encoding": "hex"} for i, value in enumerate(values)
+    ]
+    assert decoded(built(tmp_path / "orders-0", records)) == ["04dead", "deadbeef", "", "hi"]
+    records = [{"offset": 0, "value": "0000000003deadbeef", "value_encoding": "hex"}]
+    folder = built(tmp_path / "more-0", records)
+    words = ("--value-format", "confluent", "--schemas", tmp_path / "given", "-f", "%s\\n")
+    assert kfmt("cat", folder, *words).out == "deadbeef\n"
+
+
+def test_an_id_of_another_context_replaces_none(tmp_path: Path) -> None:
+    pytest.importorskip("fastavro")
+    of_context = schema(1, ":.ctx:s", 3, "bytes")
+    built(tmp_path / "_schemas-0", [schema(0, "s", 3, "string"), of_context])
+    value = {"offset": 0, "value": "0000000003046869", "value_encoding": "hex"}
+    assert decoded(built(tmp_path / "orders-0", [value])) == ["hi"]
+
+
+def test_a_registry_that_has_grown_is_read_again(tmp_path: Path) -> None:
+    pytest.importorskip("fastavro")
+    value = {"offset": 0, "value": "0000000002046869", "value_encoding": "hex"}
+    folder = built(tmp_path / "orders-0", [value])
+    first, second = schema(0, "a", 1, "string"), schema(1, "b", 2, "string")
+    seen = []
+    for records in ([first], [first, second]):
+        shutil.rmtree(tmp_path / "_schemas-0", ignore_errors=True)
+        built(tmp_path / "_schemas-0", records)
+        rows = kfmt_cli.read_records(folder, value_format="confluent").objects()
+        seen += [row["decoded_value"].get("value") for row in rows]
+    assert seen == [None, "hi"]
 
 
 def test_the_schemas_of_a_registry(registry: Path) -> None:

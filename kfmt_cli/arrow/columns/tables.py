@@ -288,13 +288,13 @@ def _shared_in(
     return shared
 
 
-def _segments(request: Request, piece: Piece) -> Batches:
+def _segments(request: Request, piece: Piece, _: list[Finding]) -> Batches:
     if not reader_of(request, piece).is_troubled(piece):
         checked = check_piece(request, piece)
         yield _of_objects(request, [checked.summary.as_row()])
 
 
-def _findings(request: Request, piece: Piece) -> Batches:
+def _findings(request: Request, piece: Piece, _: list[Finding]) -> Batches:
     if findings := check_piece(request, piece).findings:
         yield _of_objects(request, [finding_row(piece, finding) for finding in findings])
 
@@ -305,7 +305,7 @@ def _of_objects(request: Request, rows: list[dict[str, object]]) -> pa.RecordBat
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _index_entries(request: Request, piece: Piece) -> Batches:
+def _index_entries(request: Request, piece: Piece, findings: list[Finding]) -> Batches:
     reader = reader_of(request, piece)
     if reader.is_troubled(piece):
         return
@@ -316,11 +316,13 @@ def _index_entries(request: Request, piece: Piece) -> Batches:
         return
     for finding in contents.findings:
         reader.found(finding)
+    findings += contents.findings
     if len(contents.table):
         yield record_batch(ArrowPart(contents.sections[0]), request.shown, shared_by(piece))
 
 
-MAKERS: dict[str, Callable[[Request, Piece], Batches]] = {
+# Each adds what it finds to a list, unless its rows say so.
+MAKERS: dict[str, Callable[[Request, Piece, list[Finding]], Batches]] = {
     "findings": _findings,
     "segments": _segments,
     "index_entries": _index_entries,

@@ -39,11 +39,11 @@ from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.section import Rows
 from kfmt_cli.rows.table_types import BATCHES, chosen, has_records
 from kfmt_cli.rows.types.batch import BATCH
-from kfmt_cli.rows.types.record import RECORD
+from kfmt_cli.rows.types.record import DECODED_RECORD, RECORD
 from kfmt_cli.sharing.piece import Piece, telling
 from kfmt_cli.sharing.read_piece import PieceReader
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.topics.decoder import Decoder
+from kfmt_cli.topics.decoder import NOTHING, Decoder
 
 ROW_GROUP = 32 << 20  # bytes of Arrow, or
 MOST_ROWS = 1 << 19
@@ -113,7 +113,7 @@ class _Parquet:
 def _parquet(
     files: Files, request: Request, pieces: Sequence[Piece], read: Sequence[PieceRead]
 ) -> None:
-    columns = chosen(files.table, request.columns)
+    columns = chosen(files.table, request.columns if has_records(files.table) else ())
     adapted = SCHEMAS[files.lake.schema] if has_records(files.table) else SCHEMAS[KFMT]
     if adapted.columns:
         columns = chosen(files.table, adapted.columns)
@@ -203,9 +203,13 @@ def _json(
 def _csv(
     files: Files, request: Request, pieces: Sequence[Piece], read: Sequence[PieceRead]
 ) -> None:
-    shown: RowType = RECORD if has_records(files.table) else BATCH
+    is_decoded = any(request.decoder_of(piece.place[0]) for piece in pieces)
+    of_records = DECODED_RECORD if is_decoded else RECORD
+    shown: RowType = of_records if has_records(files.table) else BATCH
     head, above = csv_line(csv_names(shown)).encode(), _above(files, pieces)
-    for i, (piece, parts) in enumerate(_parts(files.table, request, pieces, read)):
+    # The rows of a file have the same columns.
+    no_decoder = NOTHING if is_decoded else None
+    for i, (piece, parts) in enumerate(_parts(files.table, request, pieces, read, no_decoder)):
         writer = CsvRows([as_given(piece.path)], "auto")
         for rows in parts:
             file = files.writer(above, lambda out: _Lines(out, head))
@@ -213,13 +217,17 @@ def _csv(
 
 
 def _parts(
-    table: str, request: Request, pieces: Sequence[Piece], read: Sequence[PieceRead]
+    table: str,
+    request: Request,
+    pieces: Sequence[Piece],
+    read: Sequence[PieceRead],
+    no_decoder: Decoder | None = None,
 ) -> Iterator[tuple[Piece, Iterator[Rows]]]:
-    """The rows of each piece."""
+    """The rows of each piece. no_decoder: for topics without one."""
     for piece, result in zip(pieces, read, strict=True):
         with telling(piece):
             reader = reader_of(request, piece)
-            decoder = request.payloads.decoder
+            decoder = request.decoder_of(piece.place[0]) or no_decoder
             yield piece, _told(table, reader, piece, result, decoder)
             result.findings, result.edges = reader.findings, reader.edges
 
@@ -228,7 +236,8 @@ def _told(
     table: str, reader: PieceReader, piece: Piece, result: PieceRead, decoder: Decoder | None
 ) -> Iterator[Rows]:
     if table == BATCHES.name:
-        found: Iterator[Rows] = (batch_rows(block) for block in reader.blocks(piece))
+        chosen_of = (reader.wanted.batches(each, reader.limit) for each in reader.blocks(piece))
+        found: Iterator[Rows] = map(batch_rows, chosen_of)
     else:
         found = wanted_records(reader, piece, decoder)
     for rows in found:

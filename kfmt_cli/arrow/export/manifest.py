@@ -10,11 +10,13 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Any
 
 from kfmt_cli.arrow.export.lake import Output
-from kfmt_cli.arrow.export.output import appearing, as_json
+from kfmt_cli.arrow.export.output import appearing, as_json, get_json
 from kfmt_cli.disk.tree import printable
+from kfmt_cli.rows.table_types import LAKE_TABLES
 from kfmt_cli.sharing.piece import Piece
 
 FOLDER = "_kfmt"
@@ -60,12 +62,27 @@ def output_row(output: Output) -> dict[str, Any]:
     return {"file": known.pop("name"), **known}
 
 
+def outputs_of(to: str) -> list[str]:
+    """The names of the files of an earlier export to a directory; raises InputError."""
+    known = get_json(f"{to}/{FOLDER}/manifest.json")
+    rows = known.get("outputs") if isinstance(known, dict) else None
+    names = (row.get("file") for row in rows or () if isinstance(row, dict))
+    return [name for name in names if isinstance(name, str) and _is_output(name)]
+
+
+def _is_output(name: str) -> bool:
+    """Whether a name is that of a file in the directory of a table."""
+    parts = PurePosixPath(name).parts
+    return len(parts) > 1 and parts[0] in LAKE_TABLES and ".." not in parts
+
+
 class ExportManifest:
     """The inputs and files of an export. Inputs are kept in a temporary file until the end, as
     there can be many."""
 
     def __init__(self) -> None:
         self._outputs: list[bytes] = []
+        self._names: set[str] = set()
 
     @cached_property
     def _inputs(self) -> tempfile.SpooledTemporaryFile[bytes]:
@@ -85,7 +102,13 @@ class ExportManifest:
 
     def add_outputs(self, outputs: Iterable[Output]) -> None:
         """Add files."""
-        self._outputs += (as_json(output_row(output)) for output in outputs)
+        for output in outputs:
+            self._outputs.append(as_json(output_row(output)))
+            self._names.add(output.name)
+
+    def without(self, names: Iterable[str]) -> list[str]:
+        """The names of files that are not among its own."""
+        return [name for name in names if name not in self._names]
 
     def write(self, to: str) -> None:
         """Write the manifest under the directory of an export; raises OutputError."""

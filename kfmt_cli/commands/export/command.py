@@ -15,7 +15,7 @@ from pathlib import Path
 from kfmt_cli.arrow.dry_run import dry_run
 from kfmt_cli.arrow.export.exporting import Exported, PieceExported, export_bundle
 from kfmt_cli.arrow.export.lake import Lake
-from kfmt_cli.arrow.export.manifest import FOLDER, ExportManifest, source_of
+from kfmt_cli.arrow.export.manifest import FOLDER, ExportManifest, outputs_of, source_of
 from kfmt_cli.arrow.export.output import names_in, remove
 from kfmt_cli.arrow.inputs import files_of, input_of
 from kfmt_cli.arrow.topic_ids import TopicIds
@@ -115,7 +115,8 @@ class Export:
     def _ask_logs(self) -> Iterator[Unread]:
         """Determine the selection for each directory; skips those with unreadable logs."""
         request, known = self.request, dict[str, Selection]()
-        for folder, pieces in groupby(self._files, key=lambda piece: piece.folder):
+        by_folder = sorted(self._files, key=lambda piece: piece.folder)  # copies alternate
+        for folder, pieces in groupby(by_folder, key=lambda piece: piece.folder):
             logs = [input_of(piece) for piece in pieces]
             partition = Partition(logs[0].name, Path(folder), logs)
             try:
@@ -149,9 +150,15 @@ class Export:
         if self.dry_run:
             self._tell_plan()
             return
+        before = () if self._is_fresh else outputs_of(self.to)
         with marked(Path(self.to), LAKE_TABLES) if self._is_fresh else nullcontext():
             yield from self._events(advance)
             self._manifest.write(self.to)
+        old = self._manifest.without(before)
+        for name in old:  # its rows must not be there twice
+            remove(f"{self.to}/{name}")
+        if old and self.tell is not None:
+            self.tell(f"{count(len(old), 'file')} of the earlier export removed\n")
 
     def _events(self, advance: Callable[[int], None]) -> Iterator[Event]:
         bundles = self._bundles()

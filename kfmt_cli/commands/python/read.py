@@ -208,7 +208,7 @@ def _logs(paths: tuple[str, ...], unread: list[str]) -> Iterator[Input]:
     seen: set[str] = set()
     for target in without_doubles(map(_target, paths)):
         unread += target.unlisted
-        yield from distinct(target.inputs(frozenset({LOG})), seen)
+        yield from distinct(target.in_use(lambda _: None).inputs(frozenset({LOG})), seen)
 
 
 def _target(path: str) -> GivenPath:
@@ -246,7 +246,7 @@ def _selected(
     last_time: int | datetime | None,
 ) -> Selection:
     """The bounds of rows; raises UsageError for those that are no numbers."""
-    since, until = _milliseconds(first_time), _milliseconds(last_time)
+    since, until = _milliseconds(first_time, up=True), _milliseconds(last_time)
     given = {"first_offset": first_offset, "last_offset": last_offset}
     for name, value in {**given, "first_time": since, "last_time": until}.items():
         if value is not None and not isinstance(value, int):
@@ -254,12 +254,13 @@ def _selected(
     return Selection(first_offset, last_offset, since, until)
 
 
-def _milliseconds(time: int | datetime | None) -> int | None:
-    """A time as Kafka stores it; a datetime without a zone is in UTC."""
+def _milliseconds(time: int | datetime | None, *, up: bool = False) -> int | None:
+    """A time as Kafka stores it; a datetime without a zone is in UTC. up: round up, not down."""
     if not isinstance(time, datetime):
         return time
     aware = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
-    return int((aware - EPOCH) / timedelta(milliseconds=1))
+    since, one = aware - EPOCH, timedelta(milliseconds=1)
+    return -(-since // one) if up else since // one
 
 
 def read_batches(

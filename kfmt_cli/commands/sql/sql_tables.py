@@ -100,7 +100,8 @@ class TableScan:
         return _near(Pieces(self._listed()).in_order().those(can_pass), wanted)
 
     def _listed(self) -> Iterator[Piece]:
-        """The files of all paths, named as the paths are given."""
+        """The files of all paths, each once, named as the first of the paths is given."""
+        seen: set[str] = set()
         for path in self.request.paths:
             for words in COPIES.troubles(path):
                 self.so_far.unread[words] = None
@@ -111,6 +112,9 @@ class TableScan:
                 continue
             top = os.path.abspath(path).rstrip(os.sep)  # noqa: PTH100 (links stay as named)
             for piece in files:
+                if piece.path in seen:
+                    continue
+                seen.add(piece.path)
                 named = replace(piece, path=path.rstrip(os.sep) + piece.path.removeprefix(top))
                 if piece.trouble is None:
                     yield named
@@ -134,8 +138,12 @@ class TableScan:
             except InputError as error:
                 self.so_far.unread[str(error)] = None
                 continue
-            with telling(piece):
-                yield from MAKERS[request.table](request, piece)
+            read = PieceRead()
+            try:
+                with telling(piece):
+                    yield from MAKERS[request.table](request, piece, read.findings)
+            finally:
+                self.so_far.take(piece, read)
 
 
 def _near(files: Pieces, wanted: Selection) -> Pieces:
