@@ -217,3 +217,14 @@ def test_the_active_segment_ends_after_its_last_record() -> None:
     logs = listing(str(ORDERS)).logs
     active, end = active_of(logs[-1])
     assert (active.last_offset, end) == (1499, 1500)
+
+
+def test_a_segment_is_judged_among_all_of_its_partition() -> None:
+    folder = SAMPLES / "kafka-3.9.1-broker1/orders-0"
+    logs = sorted(folder.glob("*.log"))
+    rows = kfmt("retention", folder, "--json").of("retention")
+    for given in ([logs[1]], [logs[0], logs[-1]]):
+        done = kfmt("retention", *given, "--json")
+        names = {str(log) for log in given}
+        assert done.of("retention") == [row for row in rows if row["file"] in names]
+        assert len(done.of("roll")) == (logs[-1] in given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kfmt_cli.broker.retention_rules import (
     FILE_TIME,
@@ -33,7 +33,7 @@ from kfmt_cli.disk.kinds.fixed import TIME_INDEX as TIMES
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import mark_of
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.tree import modified_ms, size_of
+from kfmt_cli.disk.tree import listing, modified_ms, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.render.style import grouped
@@ -66,7 +66,7 @@ class Retention:
 
     def _partition(self, partition: Partition) -> None:
         sink = self.run.sink
-        found = fates_of(partition, self.settings, self.now, self.run.complain)
+        found = fates_of(_whole(partition), self.settings, self.now, self.run.complain)
         if found is None and not self.tells_skipped:
             return
         if found is None:
@@ -80,7 +80,9 @@ class Retention:
                 )
             sink.note(f"{partition.name}: {words}\n")
             return
-        verdicts, roll = found.segments, found.roll
+        shown = {log.base for log in partition.logs}
+        verdicts = [fate for fate in found.segments if fate.segment.base_offset in shown]
+        found, roll = replace(found, segments=verdicts), found.roll
         self._freed += found.freed(self.now)
         self._odd += found.odd
         sources = self.settings.sources(partition.place[0], partition.log_directory)
@@ -90,6 +92,8 @@ class Retention:
             lines = [heading(partition.name, told, sink.out.theme)] if i == 0 else []
             lines.append(fate_line(fate, width, sink.out.theme))
             sink.document(RETENTION, {**_row(fate), "settings": told}, lines)
+        if not verdicts[-1].active:
+            return
         row: dict[str, object] = {
             "file": roll.name,
             "reason": roll.reason,
@@ -151,6 +155,16 @@ def fates_of(
     fates = retained(facts, settings, bounds, now)
     is_expired = len(fates) > 0 and all(fate.deletable for fate in fates)
     return Fates(fates, rolled(active, settings, now, is_expired), settings)
+
+
+def _whole(partition: Partition) -> Partition:
+    """The partition with all of its logs, if only some of them were given; raises InputError."""
+    if not partition.given:
+        return partition
+    given = {log.base: log for log in partition.logs}
+    others = listing(str(partition.folder)).logs
+    logs = {log.base: given.get(log.base, log) for log in [*others, *partition.logs]}
+    return replace(partition, logs=[logs[base] for base in sorted(logs)])
 
 
 def _is_elsewhere(partition: Partition) -> bool:
