@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -51,12 +52,27 @@ def test_of_many_segments_a_page_shows_the_first() -> None:
 
 
 def test_a_page_needs_a_log_with_a_batch(tmp_path: Path) -> None:
-    for words in ("no log segments in this directory", "no batch in its logs"):
+    for words in ("no log segments in or under this directory", "no batch in its logs"):
         for name in ("record-batch", "attributes"):
             done = kfmt("explain", name, tmp_path)
             assert (done.code, done.err) == (3, f"kfmt: {tmp_path}: {words}\n")
         (tmp_path / f"{0:020}.log").touch()
     assert kfmt("explain", "rolling", tmp_path).code == 0
+
+
+def test_a_page_is_about_one_partition_which_may_be_in_an_archive(tmp_path: Path) -> None:
+    packed = tmp_path / "packed.tar"
+    with tarfile.open(packed, "w") as tar:
+        tar.add(ORDERS, "broker/orders-0")
+    expected = kfmt("explain", "rolling", ORDERS).out.replace(str(ORDERS), "DIR")
+    for path in (packed, packed / "broker/orders-0"):
+        done = kfmt("explain", "rolling", path)
+        assert done.code == 0
+        shown = done.out.replace(str(packed / "broker/orders-0"), "DIR")
+        assert shown.split() == expected.split()
+    done = kfmt("explain", "rolling", ORDERS.parent)
+    assert done.code == 2
+    assert "a topic is explained with a single partition" in done.err
 
 
 def test_the_list_has_codes_and_topics() -> None:

@@ -8,7 +8,7 @@ import click
 
 from kfmt_cli.cli import completion
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, color, common, output_format
+from kfmt_cli.cli.options import Common, InputPath, color, common, output_format
 from kfmt_cli.errors import UsageError
 
 
@@ -55,10 +55,11 @@ def explain(
     from kfmt_cli.commands.explain.pages import PAGES
 
     path = None
-    if names and names[-1] not in PAGES and ("/" in names[-1] or Path(names[-1]).is_dir()):
+    if names and names[-1] not in PAGES and ("/" in names[-1] or Path(names[-1]).exists()):
         path, names = names[-1], names[:-1]
         if not names:
             raise UsageError(f"{path} is a path; name the topic to explain with it")
+        path = InputPath().found(path)
     run = common.run()
     delays = tuple(_milliseconds(timer) for timer in timers) or (5, 130, 450)
     wheel = (_milliseconds(tick), size, delays, None if at is None else _milliseconds(at))

@@ -10,8 +10,8 @@ from pathlib import Path
 from kfmt_cli.core.lazy import load
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.targets import target_of
-from kfmt_cli.disk.tree import Folder
-from kfmt_cli.errors import InputError
+from kfmt_cli.disk.tree import Folder, no_log, printable
+from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.open_log import open_log
 from kfmt_cli.rows.log_tables import BatchTable, EntryTable
@@ -55,15 +55,12 @@ class PageFacts:
         """Label for the source of the numbers."""
         if self.is_sample:
             return "a partition written by a 3.9.1 broker"
-        return self.folder.path
+        return self.folder.name
 
     @cached_property
     def logs(self) -> list[Input]:
-        """Its logs; raises InputError if there are none."""
-        found = self.folder.logs
-        if not found:
-            raise InputError(f"{self.folder.path}: no log segments in this directory")
-        return found
+        """Its logs."""
+        return self.folder.logs
 
     def blocks(self) -> Iterator[Block]:
         """The blocks of its logs."""
@@ -94,8 +91,13 @@ class PageFacts:
 
 
 def facts_of(path: str | None) -> PageFacts:
-    """Facts about a partition directory, by default the one that comes with kfmt."""
-    folders = target_of(str(path or SAMPLE)).folders
+    """Facts about a partition directory, by default the one that comes with kfmt; raises
+    InputError, UsageError if there are several."""
+    target = target_of(str(path or SAMPLE))
+    folders = [folder for folder in target.folders if folder.logs]
     if not folders:
-        raise InputError(f"{path}: cannot be listed")
+        raise InputError(next(iter(target.unlisted), no_log(target.path)))
+    if len(folders) > 1:
+        words = "a topic is explained with a single partition"
+        raise UsageError(f"{printable(target.path)}: {len(folders)} partitions; {words}")
     return PageFacts(folders[0], is_sample=path is None)
