@@ -175,7 +175,9 @@ def _held(
     """Why a segment is kept."""
     active = i == len(segments) - 1
     if not settings.deletes:
-        return "cleanup.policy is compact: only the log cleaner removes records"
+        if settings.compacts:
+            return "cleanup.policy is compact: only the log cleaner removes records"
+        return "cleanup.policy is empty: neither retention nor the log cleaner removes records"
     if active and segment.size == 0:
         return "it is the active segment, which is empty"
     bound = _bound(segments, i, bounds)

@@ -142,6 +142,7 @@ class ReplayToCluster:
     ) -> None:
         state = state_at(self.options.state, "", self.options.lasting)
         for source in sources:
+            self._starts.of(source.partition)
             at = state.sources.get(source.name, SourceState())
             reader = self._reader(source, plans[source.target].partitions)
             sent = _Sent()

@@ -68,8 +68,8 @@ def time_index(facts: PageFacts) -> Iterator[Part]:
         ]
     yield (
         "A lookup by timestamp picks the first segment whose last entry is not older, then the "
-        "last entry below the timestamp, and scans from there. An empty time index, or one with a "
-        "wrong last entry, misdirects every lookup for later segments."
+        "last entry at or below the timestamp, and scans from there. An empty time index, or one "
+        "with a wrong last entry, misdirects every lookup for later segments."
     )
     yield "Kafka: org.apache.kafka.storage.internals.log.TimeIndex. kfmt index-check checks it."
 
