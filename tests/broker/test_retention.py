@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
@@ -228,3 +230,31 @@ def test_a_segment_is_judged_among_all_of_its_partition() -> None:
         names = {str(log) for log in given}
         assert done.of("retention") == [row for row in rows if row["file"] in names]
         assert len(done.of("roll")) == (logs[-1] in given)
+
+
+def test_segments_that_are_not_in_remote_storage_yet_are_kept(tmp_path: Path) -> None:
+    """The last segment that is there ends at 3731."""
+    broker = tmp_path / "broker"
+    shutil.copytree(SAMPLES / "kafka-3.9.1-tiered/broker", broker)
+    marks = broker / "replication-offset-checkpoint"
+    marks.write_text(re.sub(r"vault 0 \d+", "vault 0 3752", marks.read_text()))
+    batch = (SAMPLES / "kafka-3.9.1-broker1/orders-0" / f"{0:020}.log").read_bytes()
+    batch = batch[: 12 + struct.unpack_from(">i", batch, 8)[0]]
+    for base in (3712, 3732, 3752):
+        data = bytearray(batch if base < 3752 else b"")
+        data[:8] = struct.pack(">q", base) if data else b""
+        log = broker / f"vault-0/{base:020}.log"
+        log.write_bytes(bytes(data))
+        os.utime(log, (1, 1))
+    done = kfmt("retention", broker / "vault-0", "--json")
+    gone = {row["base_offset"]: row["deletable"] for row in done.of("retention")}
+    assert gone == {3712: True, 3732: False, 3752: False}
+    why = [row["why"] for row in done.of("retention")]
+    assert why[1] == "it has not been copied to remote storage yet"
+    for folder in broker.glob("__remote_log_metadata-*"):
+        shutil.rmtree(folder)
+    done = kfmt("retention", broker / "vault-0", "--json")
+    first, second, _ = done.of("retention")
+    assert first["deletable"]
+    assert second["deletable"]
+    assert "if remote storage has it, which is not known" in second["why"]

@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 from unittest import mock
 
 from kfmt_cli.commands import log_settings, registry_schemas
+from kfmt_cli.commands.retention import remote_end
 from kfmt_cli.core import credentials, file_systems, placeholders, small_objects
 from kfmt_cli.disk import names, segment
 from kfmt_cli.render.sinks import repository
@@ -39,6 +40,7 @@ _KNOWN_OF_PATHS: tuple[Callable[[], object], ...] = (
     repository.repository_root.cache_clear,
     registry_schemas._registry_in.cache_clear,
     log_settings._configs.cache_clear,
+    remote_end._ends_in.cache_clear,
     bounds._entries.cache_clear,
     *(known.cache_clear for known in (small_objects._bucket, file_systems._file_system)),
 )

@@ -25,6 +25,7 @@ from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.commands.each_partition import each_partition
 from kfmt_cli.commands.log_settings import SettingsOf, with_sources
 from kfmt_cli.commands.retention.lines import Freed, fate_line, freed_lines, heading, roll_line
+from kfmt_cli.commands.retention.remote_end import UNKNOWN, remote_end
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.placeholders import is_elsewhere
 from kfmt_cli.core.source import READ_ONLY, FileSource, file_at
@@ -146,13 +147,16 @@ def fates_of(
     if place[0] == CLUSTER_METADATA or _is_elsewhere(partition):
         return None
     marks = directory.offsets.get(HIGH_WATERMARKS, {})
-    bounds = HeldBack(marks.get(place), None, directory.offset(LOG_STARTS, place))
+    copied = remote_end(partition) if settings.remote else None
+    bounds = HeldBack(marks.get(place), copied, directory.offset(LOG_STARTS, place))
     active, end = active_of(partition.logs[-1])
     facts = [
         facts_of(file, partition.logs[i + 1 :], end, active, directory)
         for i, file in enumerate(partition.logs)
     ]
     fates = retained(facts, settings, bounds, now)
+    if settings.remote and copied is None:
+        fates = [replace(f, why=f"{f.why}; {UNKNOWN}") if f.deletable else f for f in fates]
     is_expired = len(fates) > 0 and all(fate.deletable for fate in fates)
     return Fates(fates, rolled(active, settings, now, is_expired), settings)
 
