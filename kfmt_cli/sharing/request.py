@@ -93,7 +93,7 @@ def request_with(
 
     columns, topics: comma-separated names.
     """
-    names = names_in(columns)
+    names = tuple(dict.fromkeys(names_in(columns)))
     for name in names:
         if name not in TABLES["records"].by_name:
             raise UsageError(f"table records has no column {name!r}")
@@ -111,8 +111,8 @@ def request_with(
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Split comma-separated names, each once, without empty ones."""
-    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    """Split comma-separated names, without empty ones."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _absolute(path: str) -> str:
