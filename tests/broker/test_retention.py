@@ -258,3 +258,11 @@ def test_segments_that_are_not_in_remote_storage_yet_are_kept(tmp_path: Path) ->
     assert first["deletable"]
     assert second["deletable"]
     assert "if remote storage has it, which is not known" in second["why"]
+
+
+def test_a_log_under_another_name_is_judged_by_itself(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1/orders-0", folder)
+    shutil.copy(folder / f"{240:020}.log", folder / "copy.log")
+    (row,) = kfmt("retention", folder / "copy.log", "--json").of("retention")
+    assert (row["file"], row["active"]) == (str(folder / "copy.log"), True)

@@ -216,6 +216,15 @@ def test_a_state_before_the_oldest_snapshot_is_not_known(tmp_path: Path) -> None
     assert "the state at the end: there is no undamaged snapshot" in done.err
 
 
+def test_a_damaged_snapshot_by_itself_is_reported(tmp_path: Path) -> None:
+    snapshot = "00000000000000000282-0000000001.checkpoint"
+    data = (METADATA / snapshot).read_bytes()
+    (tmp_path / snapshot).write_bytes(data[:-75])
+    done = kfmt("state", tmp_path / snapshot, "--json")
+    assert (done.code, done.codes) == (1, ["snapshot-footer-missing"])
+    assert kfmt("state", METADATA / snapshot, "--at-offset", "5").code == 0
+
+
 def test_a_snapshot_by_itself_is_a_state() -> None:
     snapshot = METADATA / "00000000000000000282-0000000001.checkpoint"
     rows = [{**row, "file": ""} for row in state(snapshot)]

@@ -34,7 +34,7 @@ from kfmt_cli.disk.kinds.fixed import TIME_INDEX as TIMES
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import mark_of
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.tree import listing, modified_ms, size_of
+from kfmt_cli.disk.tree import is_segment, listing, modified_ms, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.render.style import grouped
@@ -162,8 +162,9 @@ def fates_of(
 
 
 def _whole(partition: Partition) -> Partition:
-    """The partition with all of its logs, if only some of them were given; raises InputError."""
-    if not partition.given:
+    """The partition with all of its segments, if only some of them were given; raises
+    InputError."""
+    if not partition.given or not all(map(is_segment, partition.logs)):
         return partition
     given = {log.base: log for log in partition.logs}
     others = listing(str(partition.folder)).logs

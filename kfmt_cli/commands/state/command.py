@@ -158,10 +158,11 @@ class ShowState:
                 start = end or 0
                 break
             replay.begin()
-        if partition.snapshots and not start and partition.logs[0].base > 0:
+        begin = partition.logs[0].base if partition.logs else 0
+        if partition.snapshots and not start and begin:
             words = "there is no undamaged snapshot at or before it, and the log begins at offset"
             at = "the end" if at_offset is None else at_offset
-            error = f"{partition.name}: the state at {at}: {words} {partition.logs[0].base}"
+            error = f"{partition.name}: the state at {at}: {words} {begin}"
             if at_offset is not None:
                 raise InputError(error)
             self.run.complain(error)
