@@ -15,7 +15,7 @@ from kfmt_cli.commands.txn.command import COORDINATOR
 from kfmt_cli.core.times import time_text
 from tests.broker.test_state import built, message, record
 from tests.support.samples import ORDERS, Row, kfmt
-from tests.support.segments import positions
+from tests.support.segments import positions, with_broken_checksums, write
 from tools.kafka import SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
@@ -254,3 +254,14 @@ def test_a_replica_on_its_way_has_the_place_of_its_partition(tmp_path: Path) -> 
         found = hanging(tmp_path / name)
         expected = expected or found
         assert found == expected == [False]
+
+
+def test_findings_that_are_left_out_are_counted_where_they_are(tmp_path: Path) -> None:
+    shutil.copytree(LIVE / "txn-0", tmp_path / "txn-0")
+    data = (BROKER / f"{COORDINATOR}-0/{0:020}.log").read_bytes()
+    for i in range(2):
+        write(tmp_path / f"{COORDINATOR}-{i}", with_broken_checksums(data))
+    done = kfmt("txn", tmp_path / "txn-0", "--json")
+    left = [(Path(row["file"]).name, row["count"]) for row in done.of("findings_left_out")]
+    per_file = len(positions(data)) - 1 - done.codes.count("crc-mismatch") // 2
+    assert left == [(f"{COORDINATOR}-0", per_file), (f"{COORDINATOR}-1", per_file)]

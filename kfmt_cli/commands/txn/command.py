@@ -170,11 +170,11 @@ class ShowTransactions:
         """The state of __transaction_state in a log directory; reports damage in it."""
         if log_directory in self._known:
             return self._known[log_directory]
-        known, findings = Coordinators(), Findings(self.run.most_findings)
+        known = Coordinators()
         for folder in self._folders(log_directory):
             if place_of(folder)[0] != COORDINATOR or mark_of(folder):
                 continue  # a broker does not serve it
-            replay = replay_of(COORDINATOR)
+            replay, findings = replay_of(COORDINATOR), Findings(self.run.most_findings)
             for path in self._logs(log_directory / folder):
                 is_new = self._is_new(Path(path))
                 try:
