@@ -20,6 +20,7 @@ from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import place_of
 from kfmt_cli.disk.partitions import Partition, partitions_below
 from kfmt_cli.disk.tree import classify, printable, size_of
+from kfmt_cli.errors import UsageError
 from kfmt_cli.log.block import Block
 
 
@@ -76,13 +77,17 @@ def each_partition(
     *,
     takes_pipe: bool = False,
     reads_all: bool = False,
+    alone: str = "",
 ) -> None:
     """Call `take` on each partition under the paths; complains about unreadable ones and
     continues. Raises UsageError.
 
-    reads_all: the logs are read completely, so that progress can be shown.
+    reads_all: the logs are read completely, so that progress can be shown. alone: what takes a
+    single partition, such as an option; empty if there may be several.
     """
     partitions = partitions_below(paths, run.complain, run.sink.note, takes_pipe=takes_pipe)
+    if alone and len(partitions) > 1:
+        raise UsageError(f"{alone} needs a single partition, but {len(partitions)} were given")
     starts = LogStarts(run)
     logs = [log for partition in partitions for log in partition.logs] if reads_all else []
     with reading(run, logs):

@@ -7,13 +7,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from kfmt_cli.broker.state.schema_registry import RegistryReplay
-from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.commands.state.internal_topics import partitions_of
-from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.commands.state.internal_topics import partitions_of, taken
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import is_folder, modified_ms, size_of
-from kfmt_cli.findings.finding import Finding
-from kfmt_cli.log.stream import stream
 from kfmt_cli.topics.payloads import SchemaRegistry
 
 TOPIC = "_schemas"
@@ -50,8 +46,6 @@ def _registry_in(logs: tuple[Input, ...], _: tuple[tuple[int, int], ...]) -> Sch
     """The registry in some logs, which are read again once they have another size or time."""
     replay = RegistryReplay()
     for log in logs:
-        with open_checked(log, read_ahead=False) as opened:
-            for record in stream(opened, Limit()):
-                if not isinstance(record, Finding):
-                    replay.take(record)
+        for _finding in taken(replay, log):
+            pass
     return replay.every

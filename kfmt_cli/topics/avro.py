@@ -26,29 +26,23 @@ _SIZED = frozenset({"bytes", "string"})
 _RECORDS = frozenset({"record", "error", "request"})
 
 
-def avro_reader(path: Path) -> Callable[[bytes], Any]:
-    """A function that reads values of the schema in a file; raises UsageError."""
+def avro_reader(path: Path, *, is_framed: bool = False) -> Callable[[bytes], Any]:
+    """A function that reads values of the schema in a file, see `reader_of`; raises UsageError."""
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not an Avro schema: {error}") from error
-    return reader_of(str(path), text)
+    return reader_of(str(path), text, is_framed=is_framed)
 
 
-def is_plain_bytes(text: str) -> bool:
-    """Whether a schema is that of bytes alone."""
-    try:
-        schema = json.loads(text)
-    except ValueError:
-        return False
-    return schema in ("bytes", {"type": "bytes"})
-
-
-def reader_of(name: str, text: str, references: Sequence[str] = ()) -> Callable[[bytes], Any]:
+def reader_of(
+    name: str, text: str, references: Sequence[str] = (), *, is_framed: bool = False
+) -> Callable[[bytes], Any]:
     """A function that reads values of a schema; raises UsageError.
 
     name: the schema's name, for messages. references: the schemas it refers to, each before those
-    that refer to it.
+    that refer to it. is_framed: values follow a registry's frame, where bytes alone have no length:
+    they are all that follows. Source: `AbstractKafkaAvroDeserializer`.
     """
     try:
         import fastavro
@@ -61,8 +55,12 @@ def reader_of(name: str, text: str, references: Sequence[str] = ()) -> Callable[
         parsed = fastavro.parse_schema(json.loads(text), named_schemas=names)
         n_values, n_text = _n_values(parsed, names, {}), len(text) + sum(map(len, references))
         is_large = n_values > FREE_VALUES or n_values * n_text > MOST_NAMES
+        is_rest = is_framed and json.loads(text) in ("bytes", {"type": "bytes"})
     except Exception as error:  # the library may raise anything
         raise UsageError(f"{name}: not an Avro schema: {_words(error)}") from error
+
+    if is_rest:
+        return _plain
 
     def read(data: bytes) -> Any:
         budget = PayloadBudget(data)

@@ -6,13 +6,13 @@ four bytes, then the payload; for Protobuf, the indexes of the message precede t
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.errors import UsageError
-from kfmt_cli.topics.avro import avro_reader, is_plain_bytes, reader_of
+from kfmt_cli.topics.avro import avro_reader, reader_of
 from kfmt_cli.topics.budget import FREE_VALUES, MOST_DEPTH, MOST_NAMES, PayloadBudget
 from kfmt_cli.topics.payloads import Read, Registered, Schema, SchemaRegistry, Version, read_json
 
@@ -82,7 +82,8 @@ def confluent(schema: Schema) -> Read:
 
 def _of_folder(folder: Path, number: int) -> Read | None:
     """A reader for a schema from its file, None without one; raises UsageError."""
-    for suffix, make in ((AVRO, _avro_of), (PROTOBUF, _indexed), (JSON, _json_of)):
+    framed = partial(avro_reader, is_framed=True)
+    for suffix, make in ((AVRO, framed), (PROTOBUF, _indexed), (JSON, _json_of)):
         path = folder / f"{number}{suffix}"
         if path.exists():
             return make(path)
@@ -103,16 +104,7 @@ def _of_registry(registry: SchemaRegistry, number: int) -> Read | None:
         )
     needed: dict[Version, str] = {}
     _collect(registry, found, needed)
-    if is_plain_bytes(found.text):
-        return bytes.hex
-    return reader_of(f"schema {number}", found.text, list(needed.values()))
-
-
-def _avro_of(path: Path) -> Read:
-    """A reader of Avro after the frame, where bytes alone have no length: they are all that
-    follows. Source: `AbstractKafkaAvroDeserializer`. Raises UsageError."""
-    read = avro_reader(path)
-    return bytes.hex if is_plain_bytes(path.read_text()) else read
+    return reader_of(f"schema {number}", found.text, list(needed.values()), is_framed=True)
 
 
 def _collect(registry: SchemaRegistry, schema: Registered, needed: dict[Version, str]) -> None:

@@ -81,8 +81,7 @@ class ExportManifest:
     there can be many."""
 
     def __init__(self) -> None:
-        self._outputs: list[bytes] = []
-        self._names: set[str] = set()
+        self._outputs: dict[str, bytes] = {}
 
     @cached_property
     def _inputs(self) -> tempfile.SpooledTemporaryFile[bytes]:
@@ -102,13 +101,11 @@ class ExportManifest:
 
     def add_outputs(self, outputs: Iterable[Output]) -> None:
         """Add files."""
-        for output in outputs:
-            self._outputs.append(as_json(output_row(output)))
-            self._names.add(output.name)
+        self._outputs |= {output.name: as_json(output_row(output)) for output in outputs}
 
     def without(self, names: Iterable[str]) -> list[str]:
         """The names of files that are not among its own."""
-        return [name for name in names if name not in self._names]
+        return [name for name in names if name not in self._outputs]
 
     def write(self, to: str) -> None:
         """Write the manifest under the directory of an export; raises OutputError."""
@@ -117,4 +114,4 @@ class ExportManifest:
             self._inputs.seek(0)
             shutil.copyfileobj(self._inputs, out)
             self._inputs.close()
-            out.write(b'\n], "outputs": [\n' + b",\n".join(self._outputs) + b"\n]}\n")
+            out.write(b'\n], "outputs": [\n' + b",\n".join(self._outputs.values()) + b"\n]}\n")

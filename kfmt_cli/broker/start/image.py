@@ -134,11 +134,12 @@ def _take(
 ) -> int:
     """Replay records of files between two offsets; returns the number of data records."""
     n_records = 0
-    errors = [] if damage is None else damage
     for file in files:
         try:
             with open_log(file, read_ahead=False) as opened:
-                log = replace(opened, blocks=_noting(file, opened.blocks, errors))
+                log = opened
+                if damage is not None:
+                    log = replace(opened, blocks=_noting(file, opened.blocks, damage))
                 for record in stream(log, Limit()):
                     if isinstance(record, Finding) or record.offset < first:
                         continue

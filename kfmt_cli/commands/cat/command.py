@@ -18,8 +18,7 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import partition_of
-from kfmt_cli.disk.partitions import Partition, partitions_below
-from kfmt_cli.errors import UsageError
+from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.records import Records
@@ -55,11 +54,14 @@ class Cat:
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Write the records of every partition under some paths."""
-        given = partitions_below(paths, lambda _: None, lambda _: None) if self.follow else ()
-        if len(given) > 1:
-            raise UsageError(f"--follow needs a single partition, but {len(given)} were given")
-        is_one_pass = not self.asked.needs_logs and not self.follow
-        each_partition(self.run, paths, self._partition, takes_pipe=is_one_pass, reads_all=True)
+        each_partition(
+            self.run,
+            paths,
+            self._partition,
+            takes_pipe=not self.asked.needs_logs and not self.follow,
+            reads_all=True,
+            alone="--follow" if self.follow else "",
+        )
         if self._n_notes > MOST_NOTES:
             self.run.sink.note(f"… and {self._n_notes - MOST_NOTES} more could not be decoded\n")
 
@@ -73,7 +75,8 @@ class Cat:
             findings = Findings(self.run.most_findings)
             read = file, 0
             for block in self._blocks(file, findings):
-                read = file, end_of_whole(block, read[1])
+                if self.follow:
+                    read = file, end_of_whole(block, read[1])
                 self._block(file, block, wanted, findings)
                 if self.most == 0:
                     return

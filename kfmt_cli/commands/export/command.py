@@ -150,7 +150,7 @@ class Export:
         if self.dry_run:
             self._tell_plan()
             return
-        before = () if self._is_fresh else outputs_of(self.to)
+        before = outputs_of(self.to) if self.force else ()
         with marked(Path(self.to), LAKE_TABLES) if self._is_fresh else nullcontext():
             yield from self._events(advance)
             self._manifest.write(self.to)

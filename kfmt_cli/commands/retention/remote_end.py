@@ -10,14 +10,11 @@ from pathlib import Path
 
 from kfmt_cli.broker.state import replay_of
 from kfmt_cli.broker.state.remote import Remote
-from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.commands.state.internal_topics import taken
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.disk.names import place_of
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import listing
-from kfmt_cli.findings.finding import Finding
-from kfmt_cli.log.open_log import open_log
-from kfmt_cli.log.stream import stream
 from kfmt_cli.rows.types.state_types import REMOTE_SEGMENT
 
 NOT_COPIED = "COPY_SEGMENT_STARTED"
@@ -40,10 +37,8 @@ def _ends_in(log_directory: Path) -> dict[tuple[str | None, int | None], int]:
             continue
         replay = replay_of(Remote.topic)
         for file in listing(f"{log_directory}/{name}").logs:
-            with open_log(file, read_ahead=False) as log:
-                for record in stream(log, Limit()):
-                    if not isinstance(record, Finding):
-                        replay.take(record)
+            for _finding in taken(replay, file):
+                pass
         for type_, row in replay.rows():
             segment = Fields(row)
             if type_ is REMOTE_SEGMENT and segment.state != NOT_COPIED:

@@ -100,7 +100,7 @@ class TableScan:
         return _near(Pieces(self._listed()).in_order().those(can_pass), wanted)
 
     def _listed(self) -> Iterator[Piece]:
-        """The files of all paths, each once, named as the first of the paths is given."""
+        """The files of all paths, each once, named after the first path that leads to it."""
         seen: set[str] = set()
         for path in self.request.paths:
             for words in COPIES.troubles(path):

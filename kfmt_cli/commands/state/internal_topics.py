@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kfmt_cli.broker.state import is_replayed
+from kfmt_cli.broker.state.replay import Replay
+from kfmt_cli.checks.log.verifier import open_checked
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.disk.names import mark_of, partition_of
 from kfmt_cli.disk.targets import GivenPath, targets
 from kfmt_cli.disk.tree import Folder, printable, topic_of
 from kfmt_cli.errors import InputError
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.log.stream import stream
 from kfmt_cli.topics import known_topic
 
 
@@ -89,6 +94,16 @@ def _of_folder(folder: Folder, name: str, topic: str, log_directory: str) -> Top
     snapshots.sort(key=lambda snapshot: end_of(snapshot) or 0, reverse=True)
     whole = [snapshot for snapshot in snapshots if snapshot.path.endswith(".checkpoint")]
     return TopicPartition(name, topic, folder.logs, whole, log_directory)
+
+
+def taken(replay: Replay, log: Input) -> Iterator[Finding]:
+    """The findings of a log whose records a replay takes; raises InputError."""
+    with open_checked(log, read_ahead=False) as opened:
+        for record in stream(opened, Limit()):
+            if isinstance(record, Finding):
+                yield record
+            else:
+                replay.take(record)
 
 
 def end_of(snapshot: Input) -> int | None:

@@ -14,7 +14,7 @@ from kfmt_cli.broker.transactions.transactions import OPEN, Transaction, Transac
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.each_partition import each_partition
 from kfmt_cli.commands.run import Cells, Run, in_pieces
-from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.commands.state.internal_topics import taken
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.times import time_text
 from kfmt_cli.disk.kinds.logs import LOG
@@ -22,8 +22,7 @@ from kfmt_cli.disk.names import mark_of, place_of
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import classify, listing, printable
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings.finding import Finding, Findings, Severity
-from kfmt_cli.log.stream import stream
+from kfmt_cli.findings.finding import Findings, is_error
 from kfmt_cli.render.style import grouped, safe
 from kfmt_cli.rows.documents import TRANSACTIONS
 from kfmt_cli.rows.types.transaction import TRANSACTION
@@ -178,14 +177,10 @@ class ShowTransactions:
             for path in self._logs(log_directory / folder):
                 is_new = self._is_new(Path(path))
                 try:
-                    with open_checked(classify(path, printable(path)), read_ahead=False) as log:
-                        for record in stream(log, Limit()):
-                            if not isinstance(record, Finding):
-                                replay.take(record)
-                                continue
-                            known.is_damaged |= record.code.severity is Severity.ERROR
-                            if is_new:
-                                self.run.tell(record, findings)
+                    for finding in taken(replay, classify(path, printable(path))):
+                        known.is_damaged |= is_error(finding)
+                        if is_new:
+                            self.run.tell(finding, findings)
                 except InputError as error:
                     known.is_damaged = True
                     self.run.complain(str(error))
