@@ -2402,7 +2402,7 @@ export interface Replica {
    */
   log_end_offset: number | null;
   /**
-   * Log end offset after the next start of its broker; null if the replica goes offline.
+   * Log end offset after the next start of its broker; null if the replica goes offline, or if a file was unread, so that no start is predicted.
    */
   log_end_offset_after_start: number | null;
   /**

@@ -64,6 +64,27 @@ def test_what_no_replica_has_is_named(tmp_path: Path) -> None:
     assert "10 offsets in no replica" in said.out + said.err
 
 
+def test_a_file_that_cannot_be_opened_is_missing_from_its_replica_alone(tmp_path: Path) -> None:
+    """The other replica is taken; without one, the last line does not call the log whole."""
+    one, two = broker(tmp_path / "1", WHOLE[:10], 3), broker(tmp_path / "2", WHOLE[:10])
+    rest = broker(tmp_path / "3", WHOLE[10:]) / "t-0" / f"{100:020}.log"
+    (one / "t-0" / rest.name).symlink_to(tmp_path / "nowhere")
+    shutil.copy(rest, two / "t-0")
+    code, (row,), err = merged(one, two, "--to", tmp_path / "to")
+    assert (code, row["offsets"], row["missing"]) == (3, [[0, 199]], [])
+    assert f"{rest.name}: No such file or directory" in err
+    replicas = kfmt("replicas", one, two, "--json").of("replica")
+    assert [each["damaged_offsets"] for each in replicas] == [[[30, 39], [100, 100]], []]
+    assert [each["log_end_offset_after_start"] for each in replicas] == [None, 200]
+
+    (two / "t-0" / rest.name).unlink()
+    (two / "t-0" / rest.name).symlink_to(tmp_path / "nowhere")
+    done = kfmt("merge", one, two, "--to", tmp_path / "too")
+    assert done.code == 3
+    assert "2 inputs unread, which may have more records" in done.out + done.err
+    assert "nothing is missing" not in done.out + done.err
+
+
 def test_branches_are_not_mixed(tmp_path: Path) -> None:
     """Without --branch, nothing is written of a partition whose replicas have diverged."""
     both = WHOLE[:10]

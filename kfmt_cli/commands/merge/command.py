@@ -272,19 +272,26 @@ class Merge:
             "missing": as_lists(missing),
         }
         parts = [f"{_ranges(source.offsets)} from {_name(source.replica)}" for source in sources]
-        lost = f"; in no replica: {_ranges(missing)}" if missing else ""
+        lost = f"; in {self._no_replica}: {_ranges(missing)}" if missing else ""
         words = f"{safe(str(below))}: {'; '.join(parts)}{lost}\n"
         self.run.sink.document(MERGED, row, [words])
+
+    @property
+    def _no_replica(self) -> str:
+        return "no replica that could be read" if self.run.summary.unread else "no replica"
 
     def _last_words(self, n_done: int, destination: str) -> None:
         words = f"merged {count(n_done, 'partition')} into {safe(printable(destination))}"
         if not n_done:
             words = "nothing was merged"
-        is_bad = self._n_missing or self._n_refused
+        n_unread = self.run.summary.unread
+        is_bad = self._n_missing or self._n_refused or n_unread
         if self._n_refused:
             words += f"; {count(self._n_refused, 'partition')} not merged"
         if self._n_missing:
-            words += f"; {count(self._n_missing, 'offset')} in no replica"
+            words += f"; {count(self._n_missing, 'offset')} in {self._no_replica}"
+        if n_unread:
+            words += f"; {count(n_unread, 'input')} unread, which may have more records"
         elif not is_bad:
             words += "; nothing is missing"
         self.run.sink.remark(words, "warn" if is_bad else "good")

@@ -122,8 +122,8 @@ def _parted(one: DiskReplica, other: DiskReplica, limit: Limit) -> int | None:
 
 
 def _from(copy: DiskReplica, first: int) -> Partition:
-    """The logs of a replica with offsets from `first` on."""
+    """The logs of a replica that could be read, with offsets from `first` on."""
     assert copy.folder is not None
-    ends = {base: end for base, _, end, _ in copy.segments}
-    logs = [log for log in copy.folder.logs if ends.get(log.base, _REST) > first]
+    wanted = {base for base, _, end, _ in copy.segments if end > first}
+    logs = [log for log in copy.folder.logs if log.base in wanted]
     return Partition(copy.file or "", Path(copy.folder.path), logs)

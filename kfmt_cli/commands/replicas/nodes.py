@@ -48,7 +48,9 @@ class DiskReplica:
     start_after: int | None = 0
     """Log start offset after the next start."""
     end_after: int | None = 0
-    """Log end offset after the next start; None if the replica goes offline."""
+    """Log end offset after the next start; None if the replica goes offline or is unread."""
+    is_predicted: bool = True
+    """Whether the next start is known; not if a file of its directory could not be read."""
     epochs: list[tuple[int, int]] = field(default_factory=list)
     high_watermark: int | None = None
     recovery_point: int | None = None
@@ -221,10 +223,11 @@ def _copy(
     copy.recovery_point = directory.offsets.get(RECOVERY_POINTS, {}).get(place)
     copy.damaged = _damaged(replica.folder, report, unread)
     start = _next_start(replica, directory)
-    if start is not None:
-        is_served = start.becomes != OFFLINE and start.starts
-        copy.start_after = start.log_start_offset if is_served else None
-        copy.end_after = start.log_end_offset if is_served else None
+    copy.is_predicted = start is not None
+    if start is None or start.becomes == OFFLINE or not start.starts:
+        copy.start_after = copy.end_after = None
+    else:
+        copy.start_after, copy.end_after = start.log_start_offset, start.log_end_offset
     return copy
 
 
@@ -240,8 +243,14 @@ def _topic_id(folder: Folder, unread: list[InputError]) -> str | None:
 
 
 def _damaged(folder: Folder, report: CheckedDirectory, unread: list[InputError]) -> Ranges:
-    """The offsets in damaged batches of a partition's logs."""
-    found: Ranges = []
+    """The offsets in damaged batches of a partition's logs, and those of unreadable logs."""
+    bases = [log.base for log in folder.logs]
+    was_read = {log.base for log in report.prints}
+    found = [
+        (base, (bases[i + 1] if i + 1 < len(bases) else base + 1) - 1)
+        for i, base in enumerate(bases)
+        if base not in was_read
+    ]
     bases = sorted(report.extents)
     following = dict(zip(bases, [*bases[1:], None], strict=True)) if bases else {}
     for file in _with_errors(folder, report):

@@ -136,7 +136,9 @@ def _of_broker(broker: int) -> Column:
         if found.folder is None:
             return "missing"
         end = found.log_end or 0
-        after = "offline" if found.end_after is None else str(found.end_after)
+        after = str(found.end_after)
+        if found.end_after is None:
+            after = "offline" if found.is_predicted else "?"
         start = "" if found.end_after == end else f"→{after}"
         return f"{end}{start}{' ✗' if found.damaged else ''}"
 

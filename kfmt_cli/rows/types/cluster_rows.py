@@ -50,7 +50,8 @@ REPLICA = RowType(
         number("log_end_offset", "Log end offset, on the disk as it is.", null=True),
         number(
             "log_end_offset_after_start",
-            "Log end offset after the next start of its broker; null if the replica goes offline.",
+            "Log end offset after the next start of its broker; null if the replica goes offline, "
+            "or if a file was unread, so that no start is predicted.",
             null=True,
         ),
         number("latest_epoch", "Leader epoch of the last batch.", null=True),
