@@ -12,7 +12,7 @@ MOST_OFFSET = (1 << 63) - 1
 # Tiered storage: a segment's base offset and id, and the manifest of Aiven's plug-in.
 _STORED = re.compile(r"(?:^|/)([^/]+)-[\w-]{22}/(\d{1,10})/\d{20}-[\w-]{22}\.[^/]*$")
 STORED_STEM = re.compile(r"^(\d{20})-[\w-]{22}$")
-MANIFEST = ".rsm-manifest"
+MANIFEST, STORED_INDEXES = ".rsm-manifest", ".indexes"
 
 
 def offset_of_name(name: str) -> int | None:

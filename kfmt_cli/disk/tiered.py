@@ -21,7 +21,7 @@ import zstandard
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.placeholders import CONNECTIONS, placeholder
 from kfmt_cli.core.source import Source, file_at, open_source
-from kfmt_cli.disk.names import MANIFEST, STORED_STEM
+from kfmt_cli.disk.names import MANIFEST, STORED_INDEXES, STORED_STEM
 from kfmt_cli.disk.tiered_keys import PrivateKey, Unlock
 from kfmt_cli.disk.tiered_manifest import (
     Chunking,
@@ -34,7 +34,7 @@ from kfmt_cli.disk.tiered_manifest import (
 from kfmt_cli.disk.tree import Folder, printable
 from kfmt_cli.errors import InputError
 
-LOG, INDEXES = ".log", ".indexes"
+LOG = ".log"
 EPOCHS = "leader-epoch-checkpoint"
 MOST_POSITION = 1 << 62  # bytes
 PIECE = 1 << 20
@@ -166,7 +166,7 @@ class Bucket:
         for segment in map_ordered(self._read, named, CONNECTIONS):
             self._put(segment)
         for file in files:
-            is_part = file.suffix in (LOG, INDEXES) and STORED_STEM.match(file.stem)
+            is_part = file.suffix in (LOG, STORED_INDEXES) and STORED_STEM.match(file.stem)
             if is_part and file.stem not in stems:
                 self.troubles.append(f"{folder.name}/{file.name}: no manifest, skipped")
 
@@ -281,7 +281,7 @@ def _indexes(manifest: Manifest, stem: Path, unlock: Unlock | None) -> dict[str,
         EPOCHS: places.leader_epoch,
     }
     found = {}
-    with file_at(str(stem.with_name(stem.name + INDEXES))) as stored:
+    with file_at(str(stem.with_name(stem.name + STORED_INDEXES))) as stored:
         for name, place in named.items():
             if place is not None:
                 if not 0 <= place.position < MOST_POSITION:

@@ -12,7 +12,7 @@ from kfmt_cli.core.placeholders import is_elsewhere
 from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, kind_of
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
-from kfmt_cli.disk.names import mark_of
+from kfmt_cli.disk.names import MANIFEST, STORED_INDEXES, STORED_STEM, mark_of
 from kfmt_cli.disk.tree import printable
 
 BLOCK = 512  # the unit of `st_blocks`
@@ -36,6 +36,7 @@ PURPOSES = {
     "marked_stray": "-stray directories",
     "marked_future": "-future directories: replicas being moved here",
     "remote_index_cache": f"{REMOTE_CACHE}: cached indexes of remote segments",
+    "remote_storage": "manifests and indexes of segments in remote storage",
     "broker_files": "checkpoints and other small broker files",
     "other": "files not written by a broker",
 }
@@ -121,6 +122,9 @@ def _purpose_of_all(folder: str) -> str:
 
 def _purpose_of(name: str) -> str:
     """The purpose of a file with this name."""
+    stem, dot, suffix = name.rpartition(".")
+    if dot + suffix in (MANIFEST, STORED_INDEXES) and STORED_STEM.match(stem):
+        return "remote_storage"
     kind, _, transient = kind_of(name)
     if transient:
         return "swap" if transient == "swap" else "left_over"

@@ -20,6 +20,7 @@ from kfmt_cli.core.layout.wire import (
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 MAX_SEQUENCE = (1 << 31) - 1  # the next number is 0
+NO_SEQUENCE = -1
 
 # The bits of the attributes. Codec and timestamp type of messages are in the same bits.
 COMPRESSION = Bits("compression", at=0, width=3, symbols=CODECS, doc="Codec of the records.")

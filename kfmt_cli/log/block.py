@@ -16,6 +16,7 @@ from kfmt_cli.formats.batch import (
     ATTRIBUTES,
     COMPRESSION,
     MAX_SEQUENCE,
+    NO_SEQUENCE,
     RECORD_BATCH,
     TIMESTAMP_TYPE,
 )
@@ -141,8 +142,10 @@ def max_timestamps(batches: BatchTable) -> IntArray:
 
 
 def sequence(base: IntArray, delta: IntArray) -> IntArray:
-    """The sequence number `delta` records after `base`; it wraps to 0 after 2^31 - 1."""
-    return np.where(base < 0, -1, (base + delta) & MAX_SEQUENCE)
+    """The sequence number `delta` records after `base`; it wraps to 0 after 2^31 - 1. Of negative
+    numbers, only -1 stands for none. Source: `DefaultRecordBatch.lastSequence`."""
+    last = base + delta
+    return np.where(base >= 0, last & MAX_SEQUENCE, np.where(base == NO_SEQUENCE, base, last))
 
 
 def runs(block: Block) -> Iterator[Block]:

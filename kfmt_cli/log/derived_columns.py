@@ -11,7 +11,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.formats.batch import MAX_SEQUENCE
+from kfmt_cli.formats.batch import MAX_SEQUENCE, NO_SEQUENCE
 from kfmt_cli.log.block import Block, batch_finding
 from kfmt_cli.log.control import name_control_batches, read_control
 from kfmt_cli.log.decoding import read_records
@@ -79,6 +79,8 @@ def complete(block: Block, records: Records) -> None:
         rows.sequence = np.where(
             rows.sequence > MAX_SEQUENCE, rows.sequence & MAX_SEQUENCE, rows.sequence
         )
+    if (batches.base_sequence < NO_SEQUENCE).any():
+        rows.sequence = np.maximum(rows.sequence, NO_SEQUENCE)  # as in `DefaultRecord.readFrom`
     records.findings += read_control(block, records)
 
 

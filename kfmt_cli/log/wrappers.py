@@ -171,7 +171,8 @@ def _unwrap(
     inner_table.batch = wrapper_of[message]
     findings += _place(block, inner_table)
     findings += _check_inner(block, data, inner_table, ends[message])
-    return data, inner_table
+    nested = inner_table.attributes & COMPRESSION.mask
+    return data, inner_table.select(nested == 0) if nested.any() else inner_table
 
 
 def _stops(block: Block, wrapper_of: IntArray, regions: IntArray) -> Iterator[Finding]:
@@ -209,7 +210,7 @@ def _check_inner(
             block,
             int(inner.batch[row]),
             codes.INNER_SET_MALFORMED,
-            f"the inner message at offset {inner.offset[row]} is itself compressed",
+            f"the inner message at offset {inner.offset[row]} is itself compressed, left out",
         )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from kfmt_cli.disk.usage import usage_below
+from tests.support.samples import kfmt
 from tests.support.segments import write
+from tools.kafka import ROOT
 
 
 def test_bytes_on_disk_are_the_blocks_of_each_file_once(tmp_path: Path) -> None:
@@ -20,3 +22,10 @@ def test_bytes_on_disk_are_the_blocks_of_each_file_once(tmp_path: Path) -> None:
     assert found["logs"].disk_bytes == log.stat().st_blocks * 512 >= 10_000
     assert found["indexes"].bytes == 10 << 20
     assert found["indexes"].disk_bytes == sparse.stat().st_blocks * 512
+
+
+def test_the_files_of_a_tiered_bucket_have_a_purpose() -> None:
+    """Whoever runs the bucket deletes them with their segments: no sentence says that none does."""
+    rows = kfmt("stat", ROOT / "tests/kept/aiven-1.0.0/plain", "--json").of("disk_usage")
+    becomes = {row["purpose"]: (row["files"], row["becomes"]) for row in rows}
+    assert becomes == {"logs": (2, None), "remote_storage": (4, None)}

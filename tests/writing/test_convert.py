@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import pairwise
@@ -20,16 +21,18 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.core.claims import NEW
+from kfmt_cli.core.codecs.compress import compress
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.tree import classify
-from kfmt_cli.log import reader as log
+from kfmt_cli.formats.legacy import MESSAGE_V1
+from kfmt_cli.log import reader
 from kfmt_cli.writing.build.drafts import BatchBounds
 from kfmt_cli.writing.convert import converter as convert
 from kfmt_cli.writing.convert.converter import Converter, Counts
 from kfmt_cli.writing.output import staged
 from kfmt_cli.writing.segment_writer import SegmentWriter
 from tests.support.samples import UPGRADED, Row, environment, kfmt
-from tests.support.segments import positions
+from tests.support.segments import positions, write
 from tests.support.waiting import wait_for
 from tools.kafka import ROOT, SAMPLES
 
@@ -157,32 +160,43 @@ def test_damage_only_findingsed_and_left_out_only_on_demand(tmp_path: Path) -> N
     assert {path.name for path in tmp_path.iterdir()} == {"v1-none-0", "out"}
 
 
+def message(offset: int, value: bytes, attributes: int = 0, *, bad: bool = False) -> bytes:
+    """A message of magic 1. bad: with a wrong checksum."""
+    values = {
+        "offset": offset,
+        "crc": 0,
+        "magic": 1,
+        "attributes": attributes,
+        "timestamp": 1000,
+        "key": None,
+        "value": value,
+    }
+    body = MESSAGE_V1.write(values)
+    return body[:12] + struct.pack(">I", zlib.crc32(body[16:]) ^ bad) + body[16:]
+
+
+def compressed(offset: int, *inner: bytes) -> bytes:
+    """A wrapper of magic 1."""
+    return message(offset, compress("gzip", b"".join(inner), 1), 1)
+
+
 def test_a_message_inside_a_wrapper_with_a_wrong_checksum(tmp_path: Path) -> None:
-    import zlib
-
-    from kfmt_cli.core.codecs.compress import compress
-    from kfmt_cli.formats.legacy import MESSAGE_V1
-
-    def message(offset: int, attributes: int, key: bytes | None, value: bytes, bad: int) -> bytes:
-        values = {
-            "offset": offset,
-            "crc": 0,
-            "magic": 1,
-            "attributes": attributes,
-            "timestamp": 1000,
-            "key": key,
-            "value": value,
-        }
-        body = MESSAGE_V1.write(values)
-        return body[:12] + struct.pack(">I", zlib.crc32(body[16:]) ^ bad) + body[16:]
-
-    inner = b"".join(message(i, 0, b"k", b"v%d" % i, i == 1) for i in range(3))
-    log = tmp_path / "in" / "00000000000000000000.log"
-    log.parent.mkdir()
-    log.write_bytes(message(2, 1, None, compress("gzip", inner, 1), 0))
+    inner = (message(i, b"v%d" % i, bad=i == 1) for i in range(3))
+    log = write(tmp_path / "in", compressed(2, *inner))
     assert kfmt("convert-v0-to-v2", log, tmp_path / "out").code == 1
     done = kfmt("convert-v0-to-v2", log, tmp_path / "out", "--skip-damaged", "--json")
     assert (done.code, done.codes) == (1, ["inner-crc-mismatch"])
+    assert [row["offset"] for row in records(tmp_path / "out")] == [0, 2]
+
+
+def test_a_compressed_message_inside_a_wrapper_is_no_record(tmp_path: Path) -> None:
+    """Consumers get an error at it; its compressed bytes are nobody's value."""
+    inner = (message(0, b"a"), compressed(1, message(0, b"deep")), message(2, b"c"))
+    log = write(tmp_path / "in", compressed(2, *inner))
+    assert [row["value"] for row in records(log)] == ["a", "c"]
+    done = kfmt("convert-v0-to-v2", log, tmp_path / "out", "--skip-damaged", "--json")
+    assert (done.code, done.codes) == (1, ["inner-set-malformed"])
+    assert "offset 1 is itself compressed" in done.of("finding")[0]["message"]
     assert [row["offset"] for row in records(tmp_path / "out")] == [0, 2]
 
 
@@ -244,8 +258,8 @@ def test_offsets_that_overlap_are_left_out_wherever_a_block_ends(
     (source / f"{0:020}.log").write_bytes(b"".join(parts))
     results = []
     for block in (1 << 16, 1, 300, 700):
-        monkeypatch.setattr(log, "FIRST_BLOCK", block)
-        monkeypatch.setattr(log, "BLOCK", block)
+        monkeypatch.setattr(reader, "FIRST_BLOCK", block)
+        monkeypatch.setattr(reader, "BLOCK", block)
         for part in (1 << 18, 1, 700):
             monkeypatch.setattr(convert, "PART", part)
             counts = converted(source, tmp_path / f"out-{block}-{part}")
@@ -268,7 +282,7 @@ def test_wrappers_that_overlap_at_the_first_border_of_blocks(magic: str, tmp_pat
         wrapper(tmp_path, magic, range(6), 10_000),
         wrapper(tmp_path, magic, range(3, 9), 10_001),
     ]
-    assert len(parts[0]) < log.FIRST_BLOCK < sum(map(len, parts))
+    assert len(parts[0]) < reader.FIRST_BLOCK < sum(map(len, parts))
     (source / f"{0:020}.log").write_bytes(b"".join(parts))
     done = kfmt("convert-v0-to-v2", source, tmp_path / "out", "--json")
     assert done.code == 1

@@ -143,9 +143,9 @@ class History:
         columns = {name: batches[name][order] for name in _SEQUENCE}
         gaps = holes[order]
         ids = columns["producer_id"]
-        edges = np.flatnonzero(np.diff(ids, prepend=ids[0] - 1, append=ids[-1] + 1))
+        same = ids[1:] == ids[:-1]
+        edges = np.concatenate([[0], np.flatnonzero(~same) + 1, [len(ids)]])
         # Only pairs with an unexpected epoch or sequence are compared one by one.
-        same = np.diff(ids) == 0
         wanted = (columns["last_sequence"][:-1] + 1) & MAX_SEQUENCE
         epochs = np.diff(columns["producer_epoch"])
         odd = same & ((epochs < 0) | ((epochs == 0) & (columns["base_sequence"][1:] != wanted)))

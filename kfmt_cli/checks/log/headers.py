@@ -202,7 +202,7 @@ RULES = (
         lambda run, i, of: backwards(run, i, int(of.base[i]), int(of.before[i])),
     ),
     HeaderRule(_is_out, _out),
-    HeaderRule(lambda of: of.is_v2 & (of.delta < 0), _ends_before),
+    HeaderRule(lambda of: of.is_v2 & (of.last < of.base), _ends_before),
     HeaderRule(
         lambda of: of.is_v2 & (of.delta >= 0) & ((of.declared < 0) | (of.declared > of.delta + 1)),
         _too_many,
