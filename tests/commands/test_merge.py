@@ -85,6 +85,15 @@ def test_a_file_that_cannot_be_opened_is_missing_from_its_replica_alone(tmp_path
     assert "nothing is missing" not in done.out + done.err
 
 
+def test_directories_that_a_broker_has_marked_are_no_replicas_and_are_named(tmp_path: Path) -> None:
+    one = broker(tmp_path / "1", WHOLE[:10])
+    moved = one / f"t-0.{'0' * 32}-future"
+    shutil.copytree(broker(tmp_path / "2", WHOLE) / "t-0", moved)
+    code, (row,), err = merged(one, "--to", tmp_path / "to")
+    assert (code, row["offsets"]) == (0, [[0, 99]])
+    assert f"not used: {moved}: marked -future" in err
+
+
 def test_branches_are_not_mixed(tmp_path: Path) -> None:
     """Without --branch, nothing is written of a partition whose replicas have diverged."""
     both = WHOLE[:10]

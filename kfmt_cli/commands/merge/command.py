@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import starmap
+from itertools import chain, starmap
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -23,7 +23,7 @@ from kfmt_cli.broker.start.ranges import (
 )
 from kfmt_cli.commands.log_settings import compacts
 from kfmt_cli.commands.replicas.branches import Branch
-from kfmt_cli.commands.replicas.command import CompareDisks, ComparedPartition
+from kfmt_cli.commands.replicas.command import CompareDisks, ComparedPartition, DeadCluster
 from kfmt_cli.commands.replicas.nodes import DiskReplica
 from kfmt_cli.commands.run import Progress, Run
 from kfmt_cli.commands.salvage.salvaged_partition import base_of, is_swap
@@ -32,6 +32,7 @@ from kfmt_cli.disk.kinds import PARTITION_METADATA
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.names import mark_of
 from kfmt_cli.disk.tree import classify, printable, size_of
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings.finding import has_errors
@@ -79,6 +80,7 @@ class Merge:
         for path in paths:
             need_new(path, destination)
         found = CompareDisks(self.run, self.jobs, self.limit).look(paths, ())
+        self._name_marked(found)
         partitions = list(self._chosen(found.partitions))
         if not partitions:
             raise InputError(f"{', '.join(map(printable, paths))}: no partition with a log")
@@ -93,6 +95,13 @@ class Merge:
             if not n_done:
                 staging.refuse()
         self._last_words(n_done, destination)
+
+    def _name_marked(self, found: DeadCluster) -> None:
+        """Name the directories that are no replica, because a broker has marked them."""
+        for node in found.nodes:
+            for replica in chain.from_iterable(node.replicas.values()):
+                if mark := mark_of(replica.name):
+                    self.run.sink.note(f"not used: {safe(replica.shown)}: marked -{mark}\n")
 
     def _chosen(self, partitions: Sequence[ComparedPartition]) -> Iterator[ComparedPartition]:
         """The wanted partitions, by name; raises UsageError for unknown topics or brokers."""
