@@ -17,7 +17,7 @@ from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.throttle import PACE
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.names import place_of
+from kfmt_cli.disk.names import folder_of_log, place_of
 from kfmt_cli.disk.partitions import Partition, partitions_below
 from kfmt_cli.disk.tree import classify, printable, size_of
 from kfmt_cli.errors import UsageError
@@ -42,7 +42,7 @@ class LogStarts:
         folder = path.rpartition(os.sep)[0]
         if base_offset is not None and folder not in self._seen:
             self._seen.add(folder)
-            self._tell(name.rpartition("/")[0] or name, Path(path).parent.resolve(), base_offset)
+            self._tell(name.rpartition("/")[0] or name, folder_of_log(path), base_offset)
 
     def of(self, partition: Partition) -> None:
         """Note the unreadable offsets of a partition."""

@@ -20,7 +20,7 @@ from kfmt_cli.broker.topic_settings import (
 )
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.disk.kinds.properties import java_properties, java_text
-from kfmt_cli.disk.names import place_of
+from kfmt_cli.disk.names import partition_folder, place_of
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import listing
 from kfmt_cli.errors import InputError, UsageError, unknown_name
@@ -137,7 +137,7 @@ def compacts(topic: str | None, log_directory: Path) -> bool | None:
 def interval_of(partition: Path) -> int:
     """The index.interval.bytes of a partition's topic, from the metadata log next to it, or
     Kafka's default; raises InputError."""
-    folder = partition.resolve()
+    folder = partition_folder(str(partition))
     known = _read_configs(folder.parent)
     topic, _ = place_of(folder.name)
     for settings in (known.get(topic or "", {}), known.get("", {})):

@@ -9,14 +9,15 @@ import errno
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kfmt_cli.core.directories import Directories, entries_of
 from kfmt_cli.core.file_systems import PATIENCE, file_system_at, one_line
 from kfmt_cli.core.long_listings import listed
 from kfmt_cli.core.urls import is_local, local
@@ -188,39 +189,40 @@ def _local_listing(path: str) -> Iterator[StoredFile]:
             raise InputError(f"{path}: {error.strerror}") from error
         yield StoredFile(top, status.st_size, status.st_mtime_ns)
         return
-    folders = [top]
-    while folders:
-        below, files = scanned(folders.pop())
-        folders += below
-        yield from files
+    for folder in (directories := Directories(top)):
+        its = scanned(folder)
+        directories.add(folder, its.folders, its.links)
+        yield from its.files
 
 
-def scanned(folder: str) -> tuple[list[str], list[StoredFile]]:
-    """The directories and the files in a local directory; its `trouble` if it cannot be listed. A
-    file that is deleted meanwhile is not in it."""
-    folders: list[str] = []
-    files: list[StoredFile] = []
+@dataclass(slots=True)
+class LocalListing:
+    """The entries of a local directory: names of directories and of links to them, and files."""
+
+    folders: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    files: list[StoredFile] = field(default_factory=list)
+
+
+def scanned(folder: str) -> LocalListing:
+    """The entries of a local directory; its `trouble` if it cannot be listed. A file that is
+    deleted meanwhile is not in it."""
+    found = LocalListing()
     try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir():
-                    if not _leads_upward(entry):
-                        folders.append(entry.path)
-                elif entry.is_file():
-                    with suppress(FileNotFoundError):
-                        status = entry.stat()
-                        files.append(StoredFile(entry.path, status.st_size, status.st_mtime_ns))
-                elif entry.is_symlink():
-                    words = f"links to {os.readlink(entry.path)}, which does not exist"  # noqa: PTH115
-                    files.append(StoredFile(entry.path, 0, 0, words))
+        its = entries_of(folder)
+        found.folders, found.links = its.folders, its.links
+        found.files.extend(_stated(its.files))
     except OSError as error:
-        files.append(StoredFile(folder, 0, 0, error.strerror or str(error)))
-    return folders, files
+        found.files.append(StoredFile(folder, 0, 0, error.strerror or str(error)))
+    return found
 
 
-def _leads_upward(entry: os.DirEntry[str]) -> bool:
-    """Whether a link points to a directory that contains it, which would be listed endlessly."""
-    if not entry.is_symlink():
-        return False
-    target = Path(entry.path).resolve()
-    return Path(entry.path).parent.resolve().is_relative_to(target)
+def _stated(entries: Iterable[os.DirEntry[str]]) -> Iterator[StoredFile]:
+    for entry in entries:
+        if entry.is_file():
+            with suppress(FileNotFoundError):
+                status = entry.stat()
+                yield StoredFile(entry.path, status.st_size, status.st_mtime_ns)
+        elif entry.is_symlink():
+            words = f"links to {os.readlink(entry.path)}, which does not exist"  # noqa: PTH115
+            yield StoredFile(entry.path, 0, 0, words)

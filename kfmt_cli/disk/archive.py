@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, cast
 
 from kfmt_cli.core.compressed_files import packed_suffix, reader
+from kfmt_cli.core.directories import files_below
 from kfmt_cli.core.placeholders import opened_elsewhere
 from kfmt_cli.core.source import READ_AT_ONCE, READ_ONLY, FileSource, SourceFile
 from kfmt_cli.disk.names import is_packed
@@ -85,18 +86,21 @@ def unpack_files(top: str, to: str, unpacked: dict[str, str]) -> list[str]:
     def skip(error: OSError) -> None:
         troubles.append(f"{printable(str(error.filename))}: {error.strerror}")
 
-    for folder, folders, files in os.walk(top, onerror=skip):
+    for folder, entries in files_below(top, skip):
+        files = {entry.name for entry in entries}
         here = Path(to) / os.path.relpath(folder, top)
-        folders.sort()
         try:
             here.mkdir(exist_ok=True)
-            for name in files:
+            for name in sorted(files):
                 path = Path(folder).absolute() / name
                 suffix = packed_suffix(name)
                 plain = name.removesuffix(suffix)
                 if not is_packed(name):
                     (here / name).symlink_to(path)
-                elif plain not in files:
+                elif plain in files:
+                    words = f"not read: {plain} is next to it, which brokers read"
+                    troubles.append(f"{printable(str(path))}: {words}")
+                else:
                     unpacked[str(here / plain)] = os.path.join(folder, name)  # noqa: PTH118 (as given)
                     with _opened(str(path)) as packed:
                         stream = _Stream(reader(packed, suffix, printable(str(path))))

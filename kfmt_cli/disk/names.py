@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
+from pathlib import Path
 
 _NUMBER = re.compile(r"^[+-]?\d{1,20}$")
 MOST_OFFSET = (1 << 63) - 1
@@ -84,6 +85,19 @@ def partition_of(path: str) -> tuple[str | None, int | None]:
         return place
     above = path.rpartition(os.sep)[0]
     return _real_place(above, depends_on(above))
+
+
+def partition_folder(path: str) -> Path:
+    """A partition's directory, absolute, as a broker names it: a link by its own name, unless only
+    what it leads to is named like a partition."""
+    named = Path(os.path.abspath(path))  # noqa: PTH100 (links stay as they are named)
+    return named if place_of(named.name)[0] is not None else named.resolve()
+
+
+def folder_of_log(path: str) -> Path:
+    """The same for the directory of a log."""
+    above = Path(os.path.abspath(path)).parent  # noqa: PTH100 (links stay as they are named)
+    return above if place_of(above.name)[0] is not None else Path(path).resolve().parent
 
 
 def stored_place(path: str) -> tuple[str | None, int | None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.names import place_of
+from kfmt_cli.disk.names import folder_of_log, partition_folder, place_of
 from kfmt_cli.disk.targets import GivenPath, targets
 from kfmt_cli.disk.tree import no_log, printable
 
@@ -56,7 +56,8 @@ def partitions_below(
         if not partitions and not target.unlisted and used is target:
             complain(no_log(target.path))
         for partition in partitions:
-            held = found.setdefault(partition.folder, partition)
+            real = partition.folder.resolve()
+            held = found.setdefault(real, partition)
             if held is partition:
                 continue
             paths_held = {Path(log.path).resolve() for log in held.logs}
@@ -64,16 +65,16 @@ def partitions_below(
             if held.given and more:
                 logs = sorted([*held.logs, *more], key=lambda log: log.base)
                 name = printable(str(Path(target.path).parent))
-                found[partition.folder] = Partition(name, partition.folder, logs, partition.given)
+                found[real] = Partition(name, partition.folder, logs, partition.given)
     return list(found.values())
 
 
 def _in(target: GivenPath) -> Iterator[Partition]:
     """The partitions at a path, in order."""
     if target.file is not None:
-        yield Partition(target.file.name, Path(target.path).resolve().parent, [target.file], True)
+        yield Partition(target.file.name, folder_of_log(target.path), [target.file], True)
     for folder in target.folders:
         if logs := folder.logs:
-            yield Partition(folder.name, Path(folder.path).resolve(), logs)
+            yield Partition(folder.name, partition_folder(folder.path), logs)
         elif logs := folder.stored_logs:
-            yield Partition(folder.name, Path(folder.path).resolve(), logs, is_stored=True)
+            yield Partition(folder.name, partition_folder(folder.path), logs, is_stored=True)

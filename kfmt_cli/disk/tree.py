@@ -17,6 +17,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from kfmt_cli.core.compressed_files import packed_suffix
+from kfmt_cli.core.directories import Directories, is_directory
 from kfmt_cli.core.placeholders import COPIES
 from kfmt_cli.core.source import PIPE, open_source
 from kfmt_cli.disk.kinds import UNKNOWN, in_order, kind_of
@@ -134,6 +135,8 @@ class Folder:
     """The files that are pipes, sockets or devices."""
     links: frozenset[str] = frozenset()
     """The files that are symbolic links."""
+    linked: tuple[str, ...] = ()
+    """The subdirectories that are symbolic links."""
     prefix: str | None = None
     """The prefix of its files' names, if it is not the path."""
 
@@ -225,13 +228,12 @@ class Folder:
 def walk(top: str, skip: Callable[[str], None]) -> list[Folder]:
     """A directory and those under it, topics by name and partitions by number.
 
-    skip: receives errors about unreadable directories. Links to directories are not followed.
+    skip: receives errors about unreadable directories.
     """
     found: list[tuple[str, Folder]] = []
-    places = [os.curdir]
-    while places:
-        place = places.pop()
-        path = top if place == os.curdir else os.path.join(top, place)  # noqa: PTH118 (many)
+    prefix = os.path.join(top, "")  # noqa: PTH118 (text, as it was given)
+    for path in (directories := Directories(top)):
+        place = path.removeprefix(prefix) if path != top else os.curdir
         try:
             with os.scandir(path) as entries:
                 folder, inside = listed(path, place, entries)
@@ -239,7 +241,7 @@ def walk(top: str, skip: Callable[[str], None]) -> list[Folder]:
             skip(f"{printable(str(error.filename or path))}: {error.strerror}")
             continue
         found.append((place, folder))
-        places += inside if place == os.curdir else [f"{place}{os.sep}{name}" for name in inside]
+        directories.add(path, inside, folder.linked)
     found.sort(key=lambda found: _order(found[0]))
     return _of_brokers(found)
 
@@ -309,20 +311,20 @@ def listing(path: str, prefix: str | None = None) -> Folder:
 
 
 def listed(path: str, below: str, entries: Iterable[os.DirEntry[str]]) -> tuple[Folder, list[str]]:
-    """A directory, and the subdirectories to list as well."""
+    """A directory, and its subdirectories that are no links."""
     folders: list[str] = []
     files: list[str] = []
     inside: list[str] = []
     special: list[str] = []
     links: list[str] = []
+    linked: list[str] = []
     for entry in entries:
         if entry.is_file(follow_symlinks=False):  # true of nearly all
             files.append(entry.name)
             continue
-        if _is_folder(entry):
+        if is_directory(entry):
             folders.append(entry.name)
-            if not entry.is_symlink():
-                inside.append(entry.name)
+            (linked if entry.is_symlink() else inside).append(entry.name)
             continue
         files.append(entry.name)
         if entry.is_symlink():
@@ -330,14 +332,8 @@ def listed(path: str, below: str, entries: Iterable[os.DirEntry[str]]) -> tuple[
         if _is_special(entry):
             special.append(entry.name)
     names = tuple(sorted(folders)), tuple(sorted(files))
-    return Folder(path, below, *names, frozenset(special), frozenset(links)), inside
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
+    folder = Folder(path, below, *names, frozenset(special), frozenset(links), tuple(linked))
+    return folder, inside
 
 
 def _is_special(entry: os.DirEntry[str]) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from kfmt_cli.core.directories import files_below
 from kfmt_cli.core.placeholders import is_elsewhere
 from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, kind_of
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
@@ -65,49 +66,35 @@ class Usage:
 def usage_below(top: str, complain: Callable[[str], None]) -> list[Usage]:
     """The usage of every purpose found under a directory.
 
-    Links are not followed, and a file with several names counts once. complain: receives messages
-    about directories that cannot be listed.
+    A file with several names counts once, and a link to a file does not. complain: receives
+    messages about directories that cannot be listed.
     """
     name = os.path.abspath(top).rpartition(os.sep)[2]  # noqa: PTH100 (links are kept)
     found = {purpose: Usage(purpose) for purpose in PURPOSES}
     seen: set[tuple[int, int]] = set()
-    folder, of_folder = "", ""
-    for here, entry in _files(top, complain):
-        try:
-            status = entry.stat(follow_symlinks=False)
-        except OSError:
-            continue  # deleted meanwhile
-        if not stat.S_ISREG(status.st_mode):
-            continue
-        if status.st_nlink > 1:
-            if (status.st_dev, status.st_ino) in seen:
+
+    def skip(error: OSError) -> None:
+        complain(f"{printable(str(error.filename))}: {error.strerror}")
+
+    for folder, files in files_below(top, skip):
+        of_folder = _purpose_of_all(f"{name}{os.sep}{os.path.relpath(folder, top)}")
+        for entry in files:
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue  # deleted meanwhile
+            if not stat.S_ISREG(status.st_mode):
                 continue
-            seen.add((status.st_dev, status.st_ino))
-        if here != folder:
-            folder = here
-            of_folder = _purpose_of_all(f"{name}{os.sep}{os.path.relpath(folder, top)}")
-        usage = found[of_folder or _purpose_of(entry.name)]
-        usage.files += 1
-        usage.bytes += status.st_size
-        whole = is_elsewhere(entry.path)
-        usage.disk_bytes += status.st_size if whole else BLOCK * status.st_blocks
+            if status.st_nlink > 1:
+                if (status.st_dev, status.st_ino) in seen:
+                    continue
+                seen.add((status.st_dev, status.st_ino))
+            usage = found[of_folder or _purpose_of(entry.name)]
+            usage.files += 1
+            usage.bytes += status.st_size
+            whole = is_elsewhere(entry.path)
+            usage.disk_bytes += status.st_size if whole else BLOCK * status.st_blocks
     return [usage for usage in found.values() if usage.files]
-
-
-def _files(top: str, complain: Callable[[str], None]) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Everything under a directory that is not itself a directory, with its parent."""
-    folders = [top]
-    while folders:
-        folder = folders.pop()
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                    else:
-                        yield folder, entry
-        except OSError as error:
-            complain(f"{printable(folder)}: {error.strerror}")
 
 
 def _purpose_of_all(folder: str) -> str:

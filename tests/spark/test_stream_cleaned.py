@@ -15,7 +15,7 @@ from tests.support.sleeping import while_asleep
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
-from kfmt_cli.core.stores import StoredFile, scanned
+from kfmt_cli.core.stores import LocalListing, scanned
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.read_piece import UnreadError
 from kfmt_cli.spark.following.follower import Follower
@@ -124,15 +124,15 @@ def test_a_listing_that_misses_a_renamed_segment_is_read_again(
     clean(folder)
     times = list[str]()
 
-    def read(path: str) -> tuple[list[str], list[StoredFile]]:
-        folders, files = scanned(path)
+    def read(path: str) -> LocalListing:
+        found = scanned(path)
         if path == str(folder):
             times.append(path)
             if len(times) == 1:
-                files = [file for file in files if not file.path.endswith(LOGS[0].name)]
+                found.files = [file for file in found.files if not file.path.endswith(LOGS[0].name)]
                 (folder / LOGS[0].name).rename(folder / "between")
                 (folder / "between").rename(folder / LOGS[0].name)
-        return folders, files
+        return found
 
     monkeypatch.setattr("kfmt_cli.spark.following.listed.scanned", read)
     source = follower(folder)

@@ -32,7 +32,7 @@ from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.commands.check.checked_directory import CheckedDirectory
 from kfmt_cli.commands.check.start import PartitionFacts, starts_of
 from kfmt_cli.commands.log_settings import compacts
-from kfmt_cli.disk.names import parsed_place, place_of, suffix_of
+from kfmt_cli.disk.names import parsed_place, partition_folder, place_of, suffix_of
 from kfmt_cli.disk.tree import Folder, is_segment
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, ZERO_TAIL
@@ -156,7 +156,7 @@ class CheckedPartitions:
 
     def _log_start(self, folder: Folder) -> int:
         """The log start offset of a partition; 0 if unknown."""
-        topic, number = place_of(Path(folder.path).resolve().name)
+        topic, number = place_of(partition_folder(folder.path).name)
         if topic is None:
             return 0
         if topic == CLUSTER_METADATA:  # it begins at the oldest snapshot
@@ -172,12 +172,12 @@ class CheckedPartitions:
         return known
 
     def _find_above(self, folder: Folder) -> LogDirectory:
-        # The parent of . or of a link is not the one the path names.
-        near, real = Path(folder.path).parent, Path(folder.path).resolve().parent
-        path = str(near if near.resolve() == real else real)
+        # The parent of . is not the one the path names.
+        near, above = Path(folder.path).parent, partition_folder(folder.path).parent
+        path = str(near if near.resolve() == above.resolve() else above)
         known = self.directories.get(path) or self._around.get(path)
         if known is None:
-            known = self._around[path] = directory_at(real)
+            known = self._around[path] = directory_at(above)
             known.path = path
         return known
 
@@ -188,11 +188,11 @@ class CheckedPartitions:
             above = self._above(folder)
             if not _is_partition(folder, is_inside=above.path in self.directories):
                 continue
-            real = Path(folder.path).resolve()
-            place = place_of(real.name)
+            named = partition_folder(folder.path)
+            place = place_of(named.name)
             key = (place[0] or "", place[1] or 0)
             told = {name: above.offset(name, key) for name in (RECOVERY_POINTS, HIGH_WATERMARKS)}
-            is_compacted = self._compacts(place[0], real.parent)
+            is_compacted = self._compacts(place[0], named.parent)
             damaged = frozenset(
                 folder.input(Path(finding.file).name).base
                 for finding in report.all

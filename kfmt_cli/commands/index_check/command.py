@@ -14,6 +14,7 @@ from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.commands.index_check.lines import lookup_lines
 from kfmt_cli.commands.run import Event, Run, Unread, told
 from kfmt_cli.core.compressed_files import WHOLLY_PACKED
+from kfmt_cli.disk.names import partition_folder
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.targets import targets
 from kfmt_cli.disk.tree import size_of
@@ -121,7 +122,7 @@ def show_lookups(
         folders = sorted({_folder(segment) for segment in found})
         for folder in folders:
             here = [segment for segment in found if _folder(segment) == folder]
-            above = Path(folder).resolve().parent
+            above = partition_folder(folder).parent
             if above not in known:
                 known[above] = wanted or version_at(above)
             kafka = known[above]

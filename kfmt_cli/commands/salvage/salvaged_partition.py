@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 
 from kfmt_cli.commands.log_settings import compacts
 from kfmt_cli.disk.kinds.kind import SWAP, Input
-from kfmt_cli.disk.names import offset_of_name, place_of
+from kfmt_cli.disk.names import folder_of_log, offset_of_name, place_of
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.writing.salvage.salvager import LogExtent
 
@@ -27,7 +27,7 @@ class SalvagedPartition:
     @property
     def _folder(self) -> Path:
         """Their directory in SRC."""
-        return Path([*self.logs, *self.more][0].path).resolve().parent
+        return folder_of_log([*self.logs, *self.more][0].path)
 
     @property
     def place(self) -> tuple[str | None, int | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -21,10 +22,11 @@ from kfmt_cli.rows.documents import DISK_USAGE
 def show_usage(run: Run, path: str, partitions: Sequence[Partition], *, is_told: bool) -> None:
     """Show what fills the disk under a directory. partitions: candidates; those elsewhere are
     ignored. is_told: also print lines if nothing is marked for deletion."""
-    sink, top = run.sink, Path(path).resolve()
+    sink = run.sink
+    tops = {Path(path).resolve(), Path(os.path.abspath(path))}  # noqa: PTH100 (links stay)
     found = usage_below(path, run.complain)
     settings_of = SettingsOf()
-    below = [partition for partition in partitions if partition.folder.is_relative_to(top)]
+    below = [each for each in partitions if any(map(each.folder.is_relative_to, tops))]
     for usage in found:
         if usage.purpose == LOGS:
             _ask_retention(run, usage, below, settings_of)

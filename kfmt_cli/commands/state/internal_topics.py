@@ -12,7 +12,7 @@ from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
-from kfmt_cli.disk.names import mark_of, partition_of
+from kfmt_cli.disk.names import mark_of, partition_folder, place_of
 from kfmt_cli.disk.targets import GivenPath, targets
 from kfmt_cli.disk.tree import Folder, printable, topic_of
 from kfmt_cli.errors import InputError
@@ -52,7 +52,7 @@ def partitions_of(
             continue
         if not here and not target.unlisted:
             words = "contains no internal topic partitions"
-            topic = known_topic(partition_of(f"{Path(target.path).resolve()}/x")[0])
+            topic = known_topic(place_of(partition_folder(target.path).name)[0])
             if topic is not None:
                 words = f"kfmt does not replay this topic ({topic.doc})"
             complain(f"{printable(target.path)}: {words}")
@@ -67,14 +67,14 @@ def _in(target: GivenPath, of_topic: str | None) -> Iterator[tuple[str, TopicPar
     if target.file is not None:
         yield str(Path(path).resolve()), _of_file(target.file, of_topic)
     for folder in target.folders:
-        real = Path(folder.path).resolve()
+        named = partition_folder(folder.path)
         given = folder.path == path
-        topic = partition_of(f"{real}/x")[0] or (of_topic if given else None)
-        if topic is None or not is_replayed(topic) or (mark_of(real.name) and not given):
+        topic = place_of(named.name)[0] or (of_topic if given else None)
+        if topic is None or not is_replayed(topic) or (mark_of(named.name) and not given):
             continue
-        partition = _of_folder(folder, folder.name, topic, str(real.parent))
+        partition = _of_folder(folder, folder.name, topic, str(named.parent))
         if partition.logs or partition.snapshots:
-            yield str(real), partition
+            yield str(named.resolve()), partition
 
 
 def _of_file(file: Input, of_topic: str | None) -> TopicPartition:

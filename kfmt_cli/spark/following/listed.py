@@ -16,7 +16,8 @@ from itertools import cycle
 from pathlib import Path
 
 from kfmt_cli.arrow.topic_ids import METADATA, topic_id_in
-from kfmt_cli.core.stores import StoredFile, listing, scanned
+from kfmt_cli.core.directories import Directories
+from kfmt_cli.core.stores import LocalListing, StoredFile, listing, scanned
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import MANIFEST
@@ -38,17 +39,15 @@ class _Folder:
     """When this time was first seen, on a monotonic clock."""
     read: float = 0.0
     """When its entries were read."""
-    folders: list[str] = field(default_factory=list)
-    files: list[StoredFile] = field(default_factory=list)
+    its: LocalListing = field(default_factory=LocalListing)
     _last: int | None = None
     """The number of its last segment."""
     _others: Iterator[int] = field(default_factory=lambda: iter(()))
     """The numbers of other files that may change, again and again."""
 
-    def keep(self, folders: list[str], files: list[StoredFile]) -> bool:
+    def keep(self, its: LocalListing) -> bool:
         """Take its entries; whether they are others than before."""
-        changed = (folders, files) != (self.folders, self.files)
-        self.folders, self.files = folders, files
+        changed, self.its, files = its != self.its, its, its.files
         of_kinds = [i for i, file in enumerate(files) if file.path.endswith(_GROWING)]
         segments = [i for i in of_kinds if files[i].path.endswith(LOG.suffix)]
         self._last = max(segments, key=lambda i: files[i].path, default=None)
@@ -60,11 +59,11 @@ class _Folder:
         changed = False
         for i in (self._last, next(self._others, None)):
             if i is not None:
-                file = self.files[i]
+                files, file = self.its.files, self.its.files[i]
                 status = os.stat(file.path)  # noqa: PTH116 (many)
                 if (status.st_size, status.st_mtime_ns) != (file.size, file.modified):
                     changed = True
-                    self.files[i] = replace(file, size=status.st_size, modified=status.st_mtime_ns)
+                    files[i] = replace(file, size=status.st_size, modified=status.st_mtime_ns)
         return changed
 
 
@@ -113,9 +112,8 @@ class Listings:
     def _below(self, top: str) -> tuple[list[StoredFile], bool]:
         """The files below a local directory, and whether any has changed."""
         found: list[StoredFile] = []
-        folders, changed = [top], False
-        while folders:
-            folder = folders.pop()
+        changed = False
+        for folder in (directories := Directories(top)):
             now, known = time.monotonic(), self._folders.get(folder)
             try:
                 modified = os.stat(folder).st_mtime_ns  # noqa: PTH116 (many)
@@ -124,16 +122,16 @@ class Listings:
                 if known.read - known.since >= SETTLED:
                     changed = known.grown() or changed
                 else:
-                    changed = known.keep(*_entries(folder, modified)) or changed
-                    known.read = 0.0 if any(file.trouble for file in known.files) else now
+                    changed = known.keep(_entries(folder, modified)) or changed
+                    known.read = 0.0 if any(file.trouble for file in known.its.files) else now
                 self._folders[folder] = known
             except OSError as error:
                 self._folders.pop(folder, None)
                 found.append(StoredFile(folder, 0, 0, error.strerror or str(error)))
                 changed = True
                 continue
-            found += known.files
-            folders += known.folders
+            found += known.its.files
+            directories.add(folder, known.its.folders, known.its.links)
         return found, changed
 
     def topic_id(self, piece: Piece) -> str | None:
@@ -153,7 +151,7 @@ class Listings:
         return known[1]
 
 
-def _entries(folder: str, modified: int) -> tuple[list[str], list[StoredFile]]:
+def _entries(folder: str, modified: int) -> LocalListing:
     """The entries of a directory, read again if it has changed meanwhile: a file that was renamed
     may be missing under both names. modified: its time before. Raises OSError."""
     for _ in range(MOST_READS):

@@ -1,0 +1,97 @@
+"""The directories below one, as a broker sees them: links to directories count as directories."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+
+class Directories:
+    """A directory and those below it that `add` names, each once, whatever leads to it.
+
+    Links come after all other directories. One to a directory that contains the link, or the
+    directory at the top, is not followed.
+    """
+
+    def __init__(self, top: str) -> None:
+        self._top = os.path.realpath(top)
+        self._plain = [(top, self._top)]
+        self._links = deque[tuple[str, str]]()
+        self._seen: set[str] = set()
+        self._real = self._top
+
+    def __iter__(self) -> Iterator[str]:
+        while self._plain or self._links:
+            if self._plain:
+                path, real = self._plain.pop()
+            else:
+                path, parent = self._links.popleft()
+                real = os.path.realpath(path)
+                if _is_below(self._top, real) or _is_below(parent, real):
+                    continue
+            if real not in self._seen:
+                self._seen.add(real)
+                self._real = real
+                yield path
+
+    def add(self, folder: str, names: Iterable[str], links: Iterable[str]) -> None:
+        """Names in the directory that was yielded last: of directories, and of links to them."""
+        prefix, real = os.path.join(folder, ""), os.path.join(self._real, "")  # noqa: PTH118 (many)
+        self._plain += [(prefix + name, real + name) for name in names]
+        self._links += [(prefix + name, self._real) for name in links]
+
+
+def _is_below(path: str, folder: str) -> bool:
+    """Whether a path is that of a directory, or below it."""
+    return path == folder or path.startswith(os.path.join(folder, ""))  # noqa: PTH118 (many)
+
+
+def is_directory(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a directory or leads to one."""
+    try:
+        return entry.is_dir()
+    except OSError:  # opening it reports the error
+        return False
+
+
+@dataclass(slots=True)
+class DirectoryEntries:
+    """The entries of a directory."""
+
+    folders: list[str] = field(default_factory=list)
+    """The names of its subdirectories."""
+    links: list[str] = field(default_factory=list)
+    """The names of links to directories."""
+    files: list[os.DirEntry[str]] = field(default_factory=list)
+    """All others."""
+
+
+def entries_of(folder: str) -> DirectoryEntries:
+    """The entries of a directory; raises OSError."""
+    found = DirectoryEntries()
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if not is_directory(entry):
+                found.files.append(entry)
+            else:
+                (found.links if entry.is_symlink() else found.folders).append(entry.name)
+    return found
+
+
+def files_below(
+    top: str, skip: Callable[[OSError], None]
+) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
+    """A directory and those below it, each with its entries that are no directories.
+
+    skip: receives errors about directories that cannot be listed.
+    """
+    for folder in (directories := Directories(top)):
+        try:
+            its = entries_of(folder)
+        except OSError as error:
+            skip(error)
+            continue
+        directories.add(folder, its.folders, its.links)
+        yield folder, its.files
