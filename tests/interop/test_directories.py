@@ -140,7 +140,7 @@ CASES = {
     if case.what not in NOT_FORETOLD
 }
 ADVISED = [name for name in CASES if name.endswith(kafka.VERSION)]
-_SMOKE = ["nothing", "a crash", "no meta.properties", "only stray"]
+_SMOKE = ["nothing", "a crash", "no meta.properties", "a partition that is a link"]
 SMOKE = [*(f"{name} {kafka.VERSION}" for name in _SMOKE), f"a crash {kafka.NEWEST}"]
 
 

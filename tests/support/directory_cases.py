@@ -103,6 +103,18 @@ def _renamed(name: str, to: str) -> Change:
     return lambda path: void((path / name).rename(path / to))
 
 
+def _linked(name: str) -> Change:
+    """Moved to another directory, with a link in its place."""
+
+    def change(path: Path) -> None:
+        other = path / "other disk" / "moved"
+        other.parent.mkdir()
+        shutil.move(path / name, other)
+        (path / name).symlink_to(Path("..", *other.relative_to(path).parts))
+
+    return change
+
+
 def _copied(name: str, to: str) -> Change:
     return lambda path: void(shutil.copytree(path / name, path / to))
 
@@ -214,6 +226,8 @@ def _folders() -> Iterator[Case]:
         yield Case(f"a partition {name}", _copied("one/victim-0", f"one/{name}"))
     for name in ("foreign", "victim-0-delete", "lost+found", "snapshots"):
         yield Case(f"a directory {name}", _folder(f"one/{name}"))
+    yield Case("a partition that is a link", _linked("one/victim-0"))
+    yield Case("a partition that is a link, after a crash", crashed(_linked("one/victim-0")))
     yield Case("victim-00 as well", _copied("one/victim-0", "one/victim-00"))
     yield Case("victim-+0 as well", _copied("one/victim-0", "one/victim-+0"))
     yield Case("only victim-00", _renamed("one/victim-0", "one/victim-00"))
