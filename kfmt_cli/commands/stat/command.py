@@ -271,8 +271,7 @@ def look(task: LogTask, deep: bool, limit: Limit) -> LogNumbers | str:
     except InputError as error:
         return str(error)
     try:
-        checked = deep or bool(wanted)
-        reader = LogReader(source, file.base_offset, checked=checked, first_block=BLOCK)
+        reader = LogReader(source, file.base_offset, checked=deep, first_block=BLOCK)
         n_bytes = 0
         for block in reader.blocks():
             findings: list[Finding] = []
@@ -283,9 +282,8 @@ def look(task: LogTask, deep: bool, limit: Limit) -> LogNumbers | str:
                     shape.take(part)
             if deep:
                 found.look_inside(block, limit, findings)
-            if checked:
-                n_undecoded = len({finding.batch for finding in findings})
-                found.damaged += int((block.batches.crc_valid == 0).sum()) + n_undecoded
+            found.damaged += int((block.batches.crc_valid == 0).sum())
+            found.damaged += len({finding.batch for finding in findings})
         if not (reader.n_batches or reader.plausible or file.named_by_kafka) and reader.bytes_read:
             return no_batch_found(file.name)
         found.finish(n_bytes if wanted else reader.bytes_read)

@@ -127,10 +127,9 @@ class Selection:
                 yield run, read_complete(run, limit)
 
     def counted(self, block: Block, limit: Limit, findings: list[Finding]) -> Iterator[Block]:
-        """The undamaged batches with wanted records; their offsets and record counts cover only
-        those records. findings: gets those about batches that cannot be decoded."""
-        sound = replace(_select(block, block.batches.crc_valid == 1), findings=[])
-        for run, records in self.near(sound, limit):
+        """The batches with wanted records; their offsets and record counts cover only those
+        records. findings: gets those about batches that cannot be decoded."""
+        for run, records in self.near(replace(block, findings=[]), limit):
             findings += [*run.findings, *records.findings]
             kept = np.flatnonzero(self.of_records(run, records))
             ends = np.searchsorted(kept, records.ends)
