@@ -122,9 +122,16 @@ def _real_place(folder: str, _: str) -> tuple[str | None, int | None]:
 
 @lru_cache(maxsize=4096)
 def place_of(folder: str) -> tuple[str | None, int | None]:
-    """The topic and partition in a directory's name."""
+    """The topic and partition in a directory's name, as text."""
     named = _FOLDER.match(folder)
-    return (named[1], int(named[2])) if named else (None, None)
+    return (as_text(named[1]), int(named[2])) if named else (None, None)
+
+
+def as_text(name: str) -> str:
+    """A name with bytes that are not valid UTF-8 as \\xhh."""
+    if name.isascii():
+        return name
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 _MOVING = re.compile(r"^(\S+-\S+)\.\S+-(?:delete|future|stray)$")
@@ -144,7 +151,7 @@ def parsed_place(folder: str) -> tuple[str, int] | None:
     named = _PLACE.match(folder)
     if named is None or int(named[2]) > _MOST_PARTITION:
         return None
-    return named[1], int(named[2])
+    return as_text(named[1]), int(named[2])
 
 
 def suffix_of(folder: str) -> str:

@@ -23,7 +23,14 @@ from kfmt_cli.core.source import PIPE, open_source
 from kfmt_cli.disk.kinds import UNKNOWN, in_order, kind_of
 from kfmt_cli.disk.kinds.kind import Input, Kind, Level
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
-from kfmt_cli.disk.names import STORED_STEM, has_other_form, mark_of, partition_of, place_of
+from kfmt_cli.disk.names import (
+    STORED_STEM,
+    as_text,
+    has_other_form,
+    mark_of,
+    partition_of,
+    place_of,
+)
 from kfmt_cli.disk.segment import Segment, group, real_path
 from kfmt_cli.errors import InputError
 from kfmt_cli.topics import CLUSTER_METADATA
@@ -91,10 +98,7 @@ def as_given(path: str) -> str:
 
 def printable(name: str) -> str:
     """A name as text, with bytes that are not valid UTF-8 as \\xhh; see `as_given`."""
-    name = as_given(name)
-    if name.isascii():
-        return name
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+    return as_text(as_given(name))
 
 
 def is_folder(path: str) -> bool:

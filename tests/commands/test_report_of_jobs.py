@@ -113,17 +113,37 @@ def test_statistics_count_where_no_logs_are_known(tmp_path: Path) -> None:
     assert [*rows[1]["codecs"]] == ["gzip", "lz4"]
 
 
+def finding(severity: str) -> dict[str, Any]:
+    made: dict[str, Any] = {column.name: None for column in FINDING.columns}
+    made |= {"file": "/d/a-0/x.log", "severity": severity, "code": "crc-mismatch"}
+    return made | {"message": "bad", "topic": "a", "partition": 0, "log_dir": "/d"}
+
+
 @pytest.mark.parametrize(
     ("severity", "code"), [("error", ExitCode.FINDINGS), ("warning", ExitCode.CLEAN)]
 )
 def test_errors_of_a_job_are_the_pages(severity: str, code: ExitCode, tmp_path: Path) -> None:
-    finding: dict[str, Any] = {column.name: None for column in FINDING.columns}
-    finding |= {"file": "/d/a-0/x.log", "severity": severity, "code": "crc-mismatch"}
-    finding |= {"message": "bad", "topic": "a", "partition": 0, "log_dir": "/d"}
-    data = gather_jobs((str(job(tmp_path, "verify", {"findings": [finding]})),))
+    data = gather_jobs((str(job(tmp_path, "verify", {"findings": [finding(severity)]})),))
     assert [(row["code"], row["severity"]) for row in data.of("finding")] == [
         ("crc-mismatch", severity)
     ]
     assert data.exit_code is code
     (page,) = data.of("report")
     assert page["paths"] == ["/disks"]
+
+
+def test_jobs_over_the_same_logs_count_each_once(tmp_path: Path) -> None:
+    tables = {"segments": SEGMENTS[:3], "findings": [finding("error"), finding("note")]}
+    audit, more = (str(job(tmp_path / name, "verify", tables)) for name in ("audit", "more"))
+    once = gather_jobs((audit,))
+    for folders in ((audit, f"{audit}/_kfmt"), (audit, audit), (audit, more)):
+        twice = gather_jobs(folders)
+        for type_ in ("stat", "finding", "segment_strip"):
+            assert twice.of(type_) == once.of(type_)
+        assert twice.n_findings == once.n_findings
+
+
+def test_a_job_that_checks_nothing_finds_nothing_undamaged(tmp_path: Path) -> None:
+    tables = {"segments": SEGMENTS[:3]}
+    assert gather_jobs((str(job(tmp_path / "a", "verify", tables)),)).is_checked
+    assert not gather_jobs((str(job(tmp_path / "b", "segments", tables)),)).is_checked

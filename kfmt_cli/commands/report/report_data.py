@@ -41,7 +41,7 @@ from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT
 from kfmt_cli.rows.json_shapes import VERSION
 from kfmt_cli.rows.result import ResultType
 from kfmt_cli.rows.section import Object
-from kfmt_cli.rows.types.shapes import PAGE
+from kfmt_cli.rows.types.shapes import PAGE, SEGMENT_STRIP
 
 CELLS = 16_000  # in the strips of all logs
 MOST_STRIPS = 1_500
@@ -191,6 +191,9 @@ def _is_of_transactions(row: Object) -> bool:
 def about(data: PageData, paths: tuple[str, ...]) -> None:
     """Add the page's own row, once all other data are there."""
     rows = data.partitions
+    n_logs = sum(_number(row, "segments") for row in rows)
+    if n_logs > (n_strips := len(data.of(SEGMENT_STRIP.name))):
+        data.left_out[SEGMENT_STRIP.name] = n_logs - n_strips
     data.put(
         PAGE,
         {

@@ -79,6 +79,8 @@ class _JobPage:
     partitions: dict[tuple[str, Place], _Sums] = field(default_factory=dict)
     """By directory and place."""
     _places: set[Place] = field(default_factory=set)
+    _files: set[str] = field(default_factory=set)
+    _findings: set[int] = field(default_factory=set)
 
     def _sums(self, folder: str, place: Place) -> _Sums:
         self._places.add(place)
@@ -89,9 +91,11 @@ class _JobPage:
         file = str(row.file)
         if classify(file, file).kind is not LOG:
             return  # metadata log snapshots are not part of a log
+        if file in self._files:
+            return  # another job has read it as well
+        self._files.add(file)
         self._sums(file.rpartition("/")[0], (row.topic, row.partition)).add(row, 1)
         if len(self.data.of(SEGMENT_STRIP.name)) >= MOST_LOGS:
-            self.data.left_out[SEGMENT_STRIP.name] += 1
             return
         names = ("file", "base_offset", "bytes", "batches", "records", "last_offset")
         known = {name: row[name] for name in (*names, "min_timestamp", "max_timestamp")}
@@ -99,8 +103,11 @@ class _JobPage:
 
     def take_finding(self, row: Fields) -> None:
         """Take a finding from `verify`."""
-        names = (column.name for column in FINDING.columns)
-        self.data.put(FINDING, {name: row[name] for name in names})
+        values = {column.name: row[column.name] for column in FINDING.columns}
+        identity = hash(tuple(map(str, values.values())))
+        if identity not in self._findings:
+            self._findings.add(identity)
+            self.data.put(FINDING, values)
 
     def take_partition(self, row: Fields) -> None:
         """Take a row of `stats`, which does not name the partition's directory."""
@@ -139,14 +146,15 @@ _READERS: dict[str, Callable[[_JobPage, Fields], None]] = {
 def gather_jobs(folders: tuple[str, ...]) -> PageData:
     """Gather the data that jobs wrote under some directories; raises UsageError, InputError."""
     page = _JobPage()
+    page.data.is_checked = False
     inputs: dict[str, None] = {}
-    for folder in folders:
-        top = _top(folder)
+    for top, folder in {_top(folder): folder for folder in folders}.items():
         summary = _summary(top)
         inputs |= dict.fromkeys(map(str, summary.inputs))
         for words in summary.unread:
             page.data.tell(str(words))
             page.data.exit_code = ExitCode.UNREADABLE
+        page.data.is_checked |= summary.job == "verify"
         format_ = str(_kept(top, "job.json").options.get("format", "parquet"))
         tables: dict[str, list[str]] = {}
         for path in summary.written:

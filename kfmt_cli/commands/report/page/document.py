@@ -20,13 +20,12 @@ from kfmt_cli.commands.report.page.figures import (
     Figure,
     by_topic,
     figures_of,
-    label_of,
     lagging,
     place_of,
     stretches,
     who,
 )
-from kfmt_cli.commands.report.page.page_data import PageData, PageRow
+from kfmt_cli.commands.report.page.page_data import PageData, PageRow, label_of
 from kfmt_cli.commands.report.page.sheets import FindingGroup, Sheet
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.times import time_text, until_words
@@ -104,6 +103,7 @@ def document(data: PageData, runtime: Callable[[], str]) -> str:
         cluster=data.cluster,
         numbers=numbers,
         groups=groups,
+        is_checked=data.is_checked,
         left_out=about.left_out,
         topics=list(_topics(data, anchors, figures.topics)),
         n_more_topics=len(data.topics) - len(anchors),
@@ -166,7 +166,7 @@ def _anchors(data: PageData) -> dict[str, str]:
     sizes: dict[str, int] = {}
     for row in data.partitions:
         sizes[label_of(row)] = sizes.get(label_of(row), 0) + row.bytes
-    wrong = {label_of(row) for row in data.of("finding") if row.severity == "error"}
+    wrong = {label for label, _, severity in data.n_findings if severity == "error"}
     ranked = sorted(sizes, key=lambda name: (name not in wrong, -sizes[name]))
     kept = sorted(ranked[:MOST_TOPICS])
     return {name: f"topic-{i}" for i, name in enumerate(kept)}
@@ -179,11 +179,13 @@ def _topics(
     partitions, logs = by_topic(data.partitions), by_topic(data.of("segment_strip"))
     orders, transactions = by_topic(data.of("time_order")), by_topic(data.of("transaction"))
     fates = {row.file: row for row in data.of("retention")}
-    n_findings = Counter(map(label_of, data.of("finding")))
+    n_findings: Counter[str] = Counter()
+    for (label, _, _), n in data.n_findings.items():
+        n_findings[label] += n
     for name, anchor in anchors.items():
         found = [
             sheets.partitions(partitions[name]),
-            sheets.segments(logs[name], fates),
+            sheets.segments(logs[name], fates, sum(row.segments for row in partitions[name])),
             sheets.order(orders[name]),
             sheets.not_committed(transactions[name]),
         ]
@@ -195,11 +197,11 @@ def _answers(data: PageData, groups: Sequence[FindingGroup]) -> Iterator[PageAns
     """Answers to the five questions that a reader asks first."""
     about = data.of("report")[0]
     yield _what(about, data)
-    yield _damage(groups)
+    yield _damage(groups, data)
     starts = [("", line) for line in data.answers[:MOST_LINES]]
-    harms = any(row.lost_offsets or not row.starts for row in data.of("broker_start"))
+    is_harmed = any(row.lost_offsets or not row.starts for row in data.of("broker_start"))
     copy = "Copy the directory before a broker starts on it: the start will change it."
-    steps = [("", copy)] if harms else []
+    steps = [("", copy)] if is_harmed else []
     commands = list(commands_of(data.steps).items())
     steps += commands[:MOST_STEPS]
     if len(commands) > MOST_STEPS:
@@ -207,8 +209,12 @@ def _answers(data: PageData, groups: Sequence[FindingGroup]) -> Iterator[PageAns
         steps.append(("", f"… and {more}; kfmt check --json lists all"))
     yield _lost(data, starts)
     verdict = f"{count(len(steps), 'step')} to take" if steps else "No action needed"
-    if not steps and any(row.severity == "error" for row in data.of("finding")):
+    if not steps and any(group.severity == "error" for group in groups):
         verdict = "See each finding for details"
+    elif not steps and data.exit_code is ExitCode.UNREADABLE:
+        verdict = "Make the unread inputs readable, and check again"
+    elif not steps and not data.is_checked:
+        verdict = "Check the logs: kfmt pipeline verify"
     yield PageAnswer(
         "What should I do?", verdict, "warning" if steps else "plain", steps, "#findings"
     )
@@ -216,19 +222,20 @@ def _answers(data: PageData, groups: Sequence[FindingGroup]) -> Iterator[PageAns
 
 
 def _lost(data: PageData, lines: list[tuple[str, str]]) -> PageAnswer:
-    """What the next start loses; assumes a crash if it is unknown how the broker stopped."""
+    """What the next start loses; assumes a crash if it is unknown how a broker stopped."""
     question = "What is lost?"
     rows = data.of("broker_start")
     if not rows:
         return PageAnswer(question, "No start prediction", "plain", lines, "#findings")
-    kinds = {row.next_start for row in data.of("log_directory")} or {CRASH}
-    nexts = [row for row in rows if row.after in kinds]
+    kinds = {row.file: row.next_start for row in data.of("log_directory")}
+    nexts = [row for row in rows if row.after == kinds.get(row.log_dir, CRASH)]
     said = []
     for name, words in (("lost_offsets", "lost"), ("unreachable_offsets", "unreachable")):
         hit = [row for row in nexts if row[name]]
         if hit:
             n = sum(size_of_ranges(row[name]) for row in hit)
-            said.append(f"{count(n, 'offset')} will be {words} {_places(hit)}")
+            least = "at least " if data.left_out_harm else ""
+            said.append(f"{least}{count(n, 'offset')} will be {words} {_places(hit)}")
     if any(not row.starts for row in [*nexts, *data.of("log_directory")]):
         return PageAnswer(question, "The broker would not start", "error", lines, "#start")
     if any(row.becomes for row in nexts):
@@ -269,13 +276,17 @@ def _places(rows: Iterable[PageRow]) -> str:
     return f"in {next(iter(places))}" if len(places) == 1 else f"in {len(places)} partitions"
 
 
-def _damage(groups: Sequence[FindingGroup]) -> PageAnswer:
+def _damage(groups: Sequence[FindingGroup], data: PageData) -> PageAnswer:
     sums = dict.fromkeys(SEVERITIES, 0)
     for group in groups:
         sums[group.severity] += group.count
     notes = sums.pop("note")
-    verdict = ", ".join(count(n, severity) for severity, n in sums.items() if n) or "Nothing"
+    verdict = ", ".join(count(n, severity) for severity, n in sums.items() if n)
     style = "error" if sums["error"] else "warning" if sums["warning"] else "good"
+    if not verdict and not data.is_checked:
+        return PageAnswer("What is damaged?", "Not checked", "plain", [], "#findings")
+    if not verdict and data.exit_code is ExitCode.UNREADABLE:
+        verdict, style = "Nothing in what could be read", "warning"
     lines = [
         ("", f"{grouped(group.count)} × {group.code} {_places(group.rows)}")
         for group in groups[:MOST_SAID]
@@ -283,7 +294,7 @@ def _damage(groups: Sequence[FindingGroup]) -> PageAnswer:
     ]
     if notes:
         lines.append(("", f"{count(notes, 'note')} for information"))
-    return PageAnswer("What is damaged?", verdict, style, lines, "#findings")
+    return PageAnswer("What is damaged?", verdict or "Nothing", style, lines, "#findings")
 
 
 def _lag(data: PageData) -> PageAnswer:

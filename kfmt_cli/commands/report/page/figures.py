@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from kfmt_cli.commands.report.page.page_data import PageData, PageRow
+from kfmt_cli.commands.report.page.page_data import PageData, PageRow, label_of
 from kfmt_cli.core.times import YEAR_10000, span_words, until_words
 from kfmt_cli.log.summary.shape import DAY, Buckets, Cell
 from kfmt_cli.render.style import count, grouped, human
@@ -68,11 +68,6 @@ class Figures:
         }
 
 
-def label_of(row: PageRow) -> str:
-    """The name of an object's topic; for a directory without one, its path."""
-    return str(row.get("topic") or row.get("file") or "")
-
-
 def figures_of(data: PageData) -> Figures:
     """All figures that have rows."""
     found = Figures()
@@ -90,7 +85,8 @@ def figures_of(data: PageData) -> Figures:
     for topic, strips in by_topic(data.of("segment_strip")).items():
         _strips(found, topic, strips, wrong, orders[topic])
     for topic, rows in by_topic(data.of("transaction")).items():
-        _transactions(found, topic, rows)
+        counts = {outcome: data.n_transactions[topic, outcome] for outcome in _OUTCOMES}
+        _transactions(found, topic, rows, counts)
     return found
 
 
@@ -328,9 +324,24 @@ def _lag(found: Figures, data: PageData) -> None:
         found.add("consumers", Figure("lag", "Consumer lag", words), "lag", table)
 
 
+def commits(data: PageData) -> list[PageRow]:
+    """The committed offset of each group and partition: of several replicas, the newest."""
+    found: dict[tuple[object, ...], PageRow] = {}
+    for row in data.of("committed_offset"):
+        key = row.group, row.topic, row.partition
+        known = found.setdefault(key, row)
+        if _age(row) > _age(known):
+            found[key] = row
+    return list(found.values())
+
+
+def _age(row: PageRow) -> tuple[int, int]:
+    return row.commit_timestamp or 0, row.offset or 0
+
+
 def lagging(data: PageData) -> Iterator[PageRow]:
     """Committed offsets below the log end offset."""
-    return (row for row in data.of("committed_offset") if (row.lag or 0) > 0)
+    return (row for row in commits(data) if (row.lag or 0) > 0)
 
 
 def who(row: PageRow) -> str:
@@ -350,18 +361,19 @@ def _strips(
     every = [row for row in strips if row.cells]
     ranked = sorted(every, key=lambda row: (row.file not in wrong, -row.bytes))
     shown = sorted(ranked[:MOST_STRIPS], key=lambda row: (row.partition or 0, row.base_offset or 0))
-    cells = [cell for row in shown for cell in _cells(topic, row)]
+    names = _logs(shown)
+    cells = [cell for row in shown for cell in _cells(topic, row, names[row.file])]
     if not cells:
         return
     marks = [
-        {"topic": topic, "log": _log(row), **{name: bad[name] for name in _OF_MARK}}
+        {"topic": topic, "log": names[row.file], **{name: bad[name] for name in _OF_MARK}}
         for row in shown
         for bad in wrong.get(row.file, ())
     ]
     found.tables.setdefault("marks", []).extend(marks)
     for table in ("index_entries", "control"):
-        names = ("topic", "log", "position")
-        some = [{name: cell[name] for name in names} for cell in cells if cell[table]]
+        members = ("topic", "log", "position")
+        some = [{name: cell[name] for name in members} for cell in cells if cell[table]]
         found.tables.setdefault(table, []).extend(some)
     words = f"{count(len(shown), 'log')}, each from first byte to last."
     if len(shown) < len(every):
@@ -378,9 +390,9 @@ def _strips(
 _OF_MARK = ("position", "code", "severity", "message")
 
 
-def _cells(topic: str, row: PageRow) -> Iterator[Row]:
+def _cells(topic: str, row: PageRow, log: str) -> Iterator[Row]:
     """The cells of a log."""
-    of_log = {"topic": topic, "log": _log(row), "partition": place_of(row)}
+    of_log = {"topic": topic, "log": log, "partition": place_of(row)}
     for values in row.cells:
         cell = Cell(*values)
         yield {**of_log, **asdict(cell), "end": cell.position + cell.bytes}
@@ -399,6 +411,15 @@ def _order_words(rows: list[PageRow]) -> str:
     return words
 
 
+def _logs(rows: Sequence[PageRow]) -> dict[str, str]:
+    """The name of each log within its topic, by file; replicas also have that of their log
+    directory."""
+    names = {row.file: _log(row) for row in rows}
+    if len(set(names.values())) < len(names):
+        names = {row.file: f"{row.log_dir or ''} {names[row.file]}".strip() for row in rows}
+    return names
+
+
 def _log(row: PageRow) -> str:
     """The name of a log within its topic."""
     base = row.base_offset
@@ -406,8 +427,14 @@ def _log(row: PageRow) -> str:
     return f"{row.partition} / {name}" if row.partition is not None else name
 
 
-def _transactions(found: Figures, topic: str, rows: list[PageRow]) -> None:
-    """The transactions of a topic by offset: open and aborted ones first."""
+_OUTCOMES = ("open", "aborted", "committed")
+
+
+def _transactions(
+    found: Figures, topic: str, rows: list[PageRow], counts: Mapping[str, int]
+) -> None:
+    """The transactions of a topic by offset: open and aborted ones first. counts: of all, by
+    outcome."""
     known = [row for row in rows if row.first_offset is not None]
     known.sort(key=lambda row: (row.outcome == "committed", row.outcome != "open"))
     table = [
@@ -421,12 +448,8 @@ def _transactions(found: Figures, topic: str, rows: list[PageRow]) -> None:
         }
         for row in known[:MOST_TRANSACTIONS]
     ]
-    sums: dict[str, int] = defaultdict(int)
-    for row in rows:
-        sums[row.outcome] += 1
-    parts = [f"{grouped(sums[name])} {name}" for name in ("open", "aborted", "committed")]
-    words = f"{', '.join(parts)}."
-    if len(known) > MOST_TRANSACTIONS:
+    words = f"{', '.join(f'{grouped(n)} {name}' for name, n in counts.items())}."
+    if sum(counts.values()) > MOST_TRANSACTIONS:
         words += f" Showing {MOST_TRANSACTIONS}: open and aborted transactions first."
     figure = Figure("transactions", "Transactions by offset", words, topic)
     found.add_topic(figure, "transactions", table)

@@ -1,6 +1,6 @@
 """The content of a `report` page: objects of the JSON contract, by type.
 
-For unbounded types, the page keeps the first few thousand and counts the rest.
+For unbounded types, the page keeps the worst few thousand and counts the rest.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kfmt_cli.core.layout.fields import Fields
+from kfmt_cli.disk.kinds import UNKNOWN, kind_of
 from kfmt_cli.disk.partition_path import with_place
 from kfmt_cli.errors import ExitCode
+from kfmt_cli.findings.finding import SEVERITIES
 from kfmt_cli.render.start_lines import Step
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.documents import members
@@ -31,6 +33,8 @@ MOST: Mapping[str, int] = {
     "group": 5_000,
 }
 MOST_COMMITTED = 1_000  # committed transactions
+COMMITTED = 4  # how much these matter: less than anything else
+OF_EACH_KIND = 40  # findings that are as good as the worst
 
 
 @dataclass(slots=True)
@@ -38,6 +42,14 @@ class PageData:
     """The objects of a page, by type, in order of arrival."""
 
     rows: dict[str, list[PageRow]] = field(default_factory=dict)
+    n_findings: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """Number of findings, by label, code and severity; also of those that are not kept."""
+    n_transactions: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """The same for transactions, by label and outcome."""
+    left_out_harm: bool = False
+    """Whether a start that harms was dropped."""
+    is_checked: bool = True
+    """Whether the logs were checked."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Number of objects dropped, by type."""
     answers: list[str] = field(default_factory=list)
@@ -49,6 +61,10 @@ class PageData:
     said: dict[str, None] = field(default_factory=dict)
     """The lines written to standard error."""
     exit_code: ExitCode = ExitCode.CLEAN
+    _ranks: dict[str, bytearray] = field(default_factory=dict)
+    """How much each kept object of a limited type matters, 0 most."""
+    _kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Number of findings, by code and severity."""
 
     def of(self, type_: str) -> list[PageRow]:
         """The objects of a type."""
@@ -65,16 +81,49 @@ class PageData:
         return [row for row in self.of("stat") if _is_of_topic(row)]
 
     def keep(self, row: Object) -> None:
-        """Add an object unless its type has reached its limit."""
+        """Add an object; beyond the limit of its type, instead of one that matters less."""
         made = PageRow(row)
         kept = self.rows.setdefault(made.type, [])
+        if made.type == "findings_left_out":
+            self.n_findings[label_of(made), made.code, made.severity] += made.count
         most = MOST.get(made.type)
-        if made.type == "transaction" and made.outcome == "committed":
-            most = MOST_COMMITTED
-        if most is not None and len(kept) >= most:
-            self.left_out[made.type] += 1
-        else:
+        if most is None:
             kept.append(made)
+            return
+        rank = self._rank(made)
+        ranks = self._ranks.setdefault(made.type, bytearray())
+        if rank == COMMITTED and ranks.count(rank) >= MOST_COMMITTED:
+            self._leave_out(made)
+            return
+        if len(kept) >= most:
+            lesser = (ranks.rfind(other) for other in range(COMMITTED, rank, -1))
+            at = next((at for at in lesser if at >= 0), None)
+            if at is None:
+                self._leave_out(made)
+                return
+            self._leave_out(kept.pop(at))
+            del ranks[at]
+        kept.append(made)
+        ranks.append(rank)
+
+    def _rank(self, row: PageRow) -> int:
+        """Count an object, and say how much it matters, 0 most."""
+        if row.type == "finding":
+            code, severity = row.code, row.severity
+            self.n_findings[label_of(row), code, severity] += 1
+            self._kinds[code, severity] += 1
+            is_first = self._kinds[code, severity] <= OF_EACH_KIND
+            return 0 if is_first else 1 + SEVERITIES.index(severity)
+        if row.type == "transaction":
+            self.n_transactions[label_of(row), row.outcome] += 1
+            return COMMITTED if row.outcome == "committed" else 0
+        if row.type == "broker_start":
+            return 0 if harms(row) else 1
+        return 0 if row.type != "committed_offset" or row.lag else 1
+
+    def _leave_out(self, row: PageRow) -> None:
+        self.left_out[row.type] += 1
+        self.left_out_harm |= row.type == "broker_start" and harms(row)
 
     def put(self, type_: RowType, values: Mapping[str, object]) -> None:
         """Add an object, given its members."""
@@ -94,6 +143,20 @@ class PageData:
         for name, rows in self.rows.items():
             if name != first:
                 yield from rows
+
+
+def label_of(row: PageRow) -> str:
+    """The name of an object's topic; without one, the path of its directory."""
+    if topic := row.get("topic"):
+        return str(topic)
+    file = str(row.get("file") or "")
+    above, _, name = file.rpartition("/")
+    return above or "." if kind_of(name)[0] is not UNKNOWN else file
+
+
+def harms(row: PageRow) -> bool:
+    """Whether a start loses something, or does not serve the partition."""
+    return bool(not row.starts or row.becomes or row.lost_offsets or row.unreachable_offsets)
 
 
 def _is_of_topic(row: PageRow) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH
 from kfmt_cli.broker.start.ranges import size_of_ranges
-from kfmt_cli.commands.report.page.figures import label_of
-from kfmt_cli.commands.report.page.page_data import PageData, PageRow
+from kfmt_cli.commands.report.page.figures import commits
+from kfmt_cli.commands.report.page.page_data import PageData, PageRow, harms, label_of
 from kfmt_cli.core.layout.field import MILLISECONDS
 from kfmt_cli.core.times import span_words, until_words
 from kfmt_cli.findings.finding import SEVERITIES
@@ -168,8 +168,8 @@ def topics(data: PageData, anchors: Mapping[str, str]) -> Sheet | None:
     total = sum(row.bytes for row in rows) or 1
     n_partitions = Counter(label_of(row) for row in data.partitions)
     found: dict[str, Counter[str]] = defaultdict(Counter)
-    for row in data.of("finding"):
-        found[label_of(row)][row.severity] += 1
+    for (label, _, severity), n in data.n_findings.items():
+        found[label][severity] += n
 
     def name(row: PageRow) -> PageCell:
         label = label_of(row)
@@ -234,14 +234,14 @@ def starts(data: PageData) -> Sheet | None:
     for row in data.of("broker_start"):
         both[row.file][row.after] = row
     rows = list(both.items())
-    rows.sort(key=lambda item: not any(_harms(row) for row in item[1].values()))
+    rows.sort(key=lambda item: not any(map(harms, item[1].values())))
 
     def cell(kind: str) -> Callable[[Any], PageCell]:
         def made(item: Any) -> PageCell:
             row = item[1].get(kind)
             if row is None:
                 return PageCell(NONE)
-            return PageCell(_start(row), None, None, "error" if _harms(row) else "good")
+            return PageCell(_start(row), None, None, "error" if harms(row) else "good")
 
         return made
 
@@ -319,10 +319,6 @@ def _end(row: PageRow | None) -> PageCell:
     return PageCell(words, -lost, None, "error" if lost or None in offsets else "good")
 
 
-def _harms(row: PageRow) -> bool:
-    return bool(not row.starts or row.becomes or row.lost_offsets or row.unreachable_offsets)
-
-
 def _start(row: PageRow) -> str:
     if row.becomes:
         return f"not served ({row.becomes}): {row.reason or ''}".rstrip(": ")
@@ -378,7 +374,7 @@ def consumers(data: PageData) -> Sheet | None:
     names = ("group", "topic", "partition", "offset=committed offset", "log_end_offset")
     more = ("lag=lag (records)", "commit_timestamp=committed at")
     headings = tuple(columns(COMMITTED_OFFSET, *names, *more))
-    rows = sorted(data.of("committed_offset"), key=lambda row: -(row.lag or 0))
+    rows = sorted(commits(data), key=lambda row: -(row.lag or 0))
     return sheet("Committed offsets", headings, rows)
 
 
@@ -406,8 +402,9 @@ def partitions(rows: Sequence[PageRow]) -> Sheet | None:
     return sheet("Partitions", headings, rows)
 
 
-def segments(rows: Sequence[PageRow], fates: Mapping[str, PageRow]) -> Sheet | None:
-    """The logs of a topic. fates: what retention does with each, by file."""
+def segments(rows: Sequence[PageRow], fates: Mapping[str, PageRow], n_logs: int) -> Sheet | None:
+    """The logs of a topic. fates: what retention does with each, by file. n_logs: how many the
+    topic has."""
 
     def goes(row: PageRow) -> PageCell:
         fate = fates.get(row.file)
@@ -424,7 +421,9 @@ def segments(rows: Sequence[PageRow], fates: Mapping[str, PageRow]) -> Sheet | N
         text("why", lambda row: fates.get(row.file, PageRow()).get("why")),
     )
     ordered = sorted(rows, key=lambda row: (row.partition or 0, row.base_offset or 0))
-    return sheet("Logs", headings, ordered)
+    made = sheet("Logs", headings, ordered) or Sheet("Logs", headings, [])
+    left_out = max(n_logs - len(made.rows), 0)
+    return replace(made, left_out=left_out) if made.rows or left_out else None
 
 
 def not_committed(rows: Sequence[PageRow]) -> Sheet | None:
@@ -452,23 +451,23 @@ class FindingGroup:
 
 
 def finding_groups(data: PageData) -> Iterator[FindingGroup]:
-    """The findings by kind, the worst first."""
-    groups: dict[str, list[PageRow]] = defaultdict(list)
+    """The findings by code and severity, the worst first."""
+    groups: dict[tuple[str, str], list[PageRow]] = defaultdict(list)
     for row in data.of("finding"):
-        groups[row.code].append(row)
-    more: Counter[str] = Counter()
-    for row in data.of("findings_left_out"):
-        more[row.code] += row.count
+        groups[row.code, row.severity].append(row)
+    counts: Counter[tuple[str, str]] = Counter()
+    for (_, code, severity), n in data.n_findings.items():
+        counts[code, severity] += n
     # Findings at a place in a file come before findings about missing files.
     ranked = sorted(
         groups.items(),
         key=lambda item: (
-            SEVERITIES.index(item[1][0].severity),
+            SEVERITIES.index(item[0][1]),
             item[1][0].position is None,
             -len(item[1]),
         ),
     )
-    for code, rows in ranked:
+    for (code, severity), rows in ranked:
         labels = (
             ("after a crash", "after_crash"),
             ("after a clean shutdown", "after_clean_shutdown"),
@@ -479,4 +478,4 @@ def finding_groups(data: PageData) -> Iterator[FindingGroup]:
             for label, name in labels
             if len({row[name] for row in rows}) == 1 and (said := rows[0][name])
         ]
-        yield FindingGroup(code, str(rows[0].severity), len(rows) + more[code], rows, told)
+        yield FindingGroup(code, severity, counts[code, severity], rows, told)

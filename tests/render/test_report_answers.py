@@ -1,0 +1,126 @@
+"""What the page of `report` answers first, where there is more than it shows."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kfmt_cli.commands.report.page import page_data
+from kfmt_cli.commands.report.page.page_data import PageData, label_of
+from tests.support.samples import kfmt
+from tools.kafka import ROOT, SAMPLES
+
+FLIPPED = ROOT / "damaged_segments/flipped-bit-0"
+ORDERS = SAMPLES / "kafka-3.9.1-broker1/orders-0"
+
+
+def page(tmp_path: Path, *words: str | Path) -> tuple[str, int]:
+    """The text of the page's answers, and the exit code."""
+    to = tmp_path / "page.html"
+    done = kfmt("report", *words, "--to", to, "--force")
+    cards = to.read_text().partition('<div class="cards">')[2].partition("</section>")[0]
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", cards)), done.code
+
+
+def start(file: str, lost: list[list[int]]) -> dict[str, object]:
+    """A row of `broker_start`."""
+    row = {"type": "broker_start", "file": file, "starts": True, "becomes": None}
+    return row | {"lost_offsets": lost, "unreachable_offsets": []}
+
+
+def test_what_harms_is_kept_however_late_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_data, "MOST", {"broker_start": 3, "finding": 4})
+    monkeypatch.setattr(page_data, "OF_EACH_KIND", 1)
+    data = PageData()
+    for i in range(9):
+        data.keep(start(f"a-{i}", [[0, 1]] if i in (5, 8) else []))
+    assert [row.file for row in data.of("broker_start")] == ["a-0", "a-5", "a-8"]
+    assert data.left_out == {"broker_start": 6}
+    harm = [data.left_out_harm]
+    for i in range(9, 12):
+        data.keep(start(f"a-{i}", [[0, 1]]))
+    assert [*harm, data.left_out_harm] == [False, True]
+
+    of = {"type": "finding", "file": "t-0/x.log", "topic": "t"}
+    for code, severity in [("note", "note")] * 3 + [("many", "error")] * 5 + [("rare", "error")]:
+        data.keep({**of, "code": code, "severity": severity})
+    assert [row.code for row in data.of("finding")] == ["note", "many", "many", "rare"]
+    assert data.n_findings == {
+        ("t", "note", "note"): 3,
+        ("t", "many", "error"): 5,
+        ("t", "rare", "error"): 1,
+    }
+
+
+def test_a_label_without_a_topic_is_a_directory() -> None:
+    log = f"some/plain/{0:020}.log"
+    for row in ({"file": "some/plain"}, {"file": log}, {"file": log, "topic": None}):
+        assert label_of(page_data.PageRow(row)) == "some/plain"
+
+
+def test_each_log_directory_counts_by_how_its_broker_stopped(tmp_path: Path) -> None:
+    for name, partition in (("a", "orders-0"), ("b", "orders-1")):
+        disk = tmp_path / "disks" / name
+        shutil.copytree(FLIPPED, disk / partition)
+        (disk / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+        (disk / "meta.properties").write_text(f"version=0\nbroker.id={len(name)}\n")
+    (tmp_path / "disks/a/.kafka_cleanshutdown").touch()
+    words, _ = page(tmp_path, tmp_path / "disks")
+    checked = kfmt("check", tmp_path / "disks", "--json")
+    kinds = {row["file"]: row["next_start"] for row in checked.of("log_directory")}
+    assert len(set(kinds.values())) == 2
+    n = sum(
+        last - first + 1
+        for row in checked.of("broker_start")
+        for first, last in row["lost_offsets"] + row["unreachable_offsets"]
+        if row["after"] == kinds[row["log_dir"]]
+    )
+    said = sum(map(int, re.findall(r"(\d+) offsets will be", words)))
+    assert said == n > 0
+
+
+def test_what_could_not_be_read_is_not_called_undamaged(tmp_path: Path) -> None:
+    shutil.copytree(ORDERS, tmp_path / "in/orders-0")
+    (tmp_path / "in/orders-0" / f"{9999:020}.log").symlink_to("nowhere")
+    words, code = page(tmp_path, tmp_path / "in")
+    assert code == 3
+    assert "What is damaged? Nothing in what could be read" in words
+    assert "Make the unread inputs readable" in words
+    assert "No action needed" not in words
+
+
+def test_notes_are_no_errors_and_hidden_findings_count(tmp_path: Path) -> None:
+    """The card, the table of topics and `check` agree."""
+    folder = tmp_path / "in"
+    shutil.copytree(FLIPPED, folder / "a-0")
+    for name in ("b-0", "c-0"):
+        (folder / name).mkdir()
+        shutil.copy(ORDERS / f"{0:020}.log", folder / name)
+    checked = kfmt("check", folder, "--json").of("summary")[0]
+    words, _ = page(tmp_path, folder)
+    assert f"What is damaged? {checked['errors']} errors" in words
+
+
+def test_replicas_of_offsets_are_one_group(tmp_path: Path) -> None:
+    for number in (1, 2):
+        disk = tmp_path / "disks" / str(number)
+        shutil.copytree(SAMPLES / "kafka-3.9.1-broker1", disk)
+        meta = (disk / "meta.properties").read_text()
+        meta = re.sub(r"node\.id=.*", f"node.id={number}", meta)
+        (disk / "meta.properties").write_text(re.sub(r"directory\.id=.*", "", meta))
+    alone, _ = page(tmp_path, tmp_path / "disks/1")
+    both, _ = page(tmp_path, tmp_path / "disks")
+    lagging = r"Which groups are lagging\? (.*?) More"
+    assert re.findall(lagging, both) == re.findall(lagging, alone) != []
+
+
+def test_a_name_that_is_not_text_has_one_spelling(tmp_path: Path) -> None:
+    folder = Path(str(tmp_path / "in" / "bad") + "\udcff-0")
+    shutil.copytree(FLIPPED, folder)
+    rows = [json.loads(line) for line in kfmt("stat", tmp_path / "in", "--json").out.splitlines()]
+    assert {row.get("topic") for row in rows if row["type"] == "stat"} == {"bad\\xff"}
+    assert kfmt("cat", folder, "--limit", "1", "-f", "%t").out == "bad\\xff"
