@@ -14,7 +14,7 @@ from kfmt_cli.commands.check.show import show
 from kfmt_cli.commands.run import Run
 from kfmt_cli.render.sinks.silent import Silent
 from kfmt_cli.render.start_lines import INTACT, LABELS, Step, start_words, step_lines
-from kfmt_cli.render.style import PLAIN, shell_quoted
+from kfmt_cli.render.style import PLAIN, shell_path
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 
 MOST_ROWS = 1000
@@ -75,7 +75,5 @@ def show_start(run: Run, paths: tuple[str, ...], names: Sequence[str]) -> None:
         run.sink.put(f"… and {len(found) - MOST_ROWS} more\n")
     worst = next((name for name, _ in found if name in names), next(iter(names), ""))
     if worst:
-        run.sink.put(
-            f"\n$ kfmt explain recovery {shell_quoted(worst)}   explains it step by step\n"
-        )
+        run.sink.put(f"\n$ kfmt explain recovery {shell_path(worst)}   explains it step by step\n")
     run.sink.flush()

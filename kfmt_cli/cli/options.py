@@ -342,7 +342,10 @@ class Common:
         if table is not None:
             look = replace(look, table=table)
         sink = sink_named(self.format_)(screen, look)
-        run = Run(screen, sink, type_, self.strict, self.max_findings)
+        most = self.max_findings
+        if sink.for_people and not finds and self.given_findings is None:
+            most = MOST_PLACES
+        run = Run(screen, sink, type_, self.strict, most)
         if context is not None:
             context.meta[RUN] = run
         return run

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from kfmt_cli.core.native.compiled import interpreted, stale
 from kfmt_cli.errors import ExitCode, OutputClosed, OutputError
@@ -84,9 +84,11 @@ class Screen:
             self.write(words.encode("utf-8", "backslashreplace"))
 
     def note(self, words: str) -> None:
-        """Write text to standard error."""
-        sys.stderr.write(words)
-        sys.stderr.flush()
+        """Write text to standard error, if it is open; the output does not need it."""
+        if sys.stderr is not None:
+            with suppress(OSError, ValueError):
+                sys.stderr.write(words)
+                sys.stderr.flush()
 
     def expect(self, n_bytes: int) -> None:
         """Count bytes that will be read; notes slow mode once they are many."""

@@ -64,7 +64,9 @@ def partitions_below(
             more = [log for log in partition.logs if Path(log.path).resolve() not in paths_held]
             if held.given and more:
                 logs = sorted([*held.logs, *more], key=lambda log: log.base)
-                name = printable(str(Path(target.path).parent))
+                name = partition.name
+                if partition.given:
+                    name = printable(str(Path(target.path).parent))
                 found[real] = Partition(name, partition.folder, logs, partition.given)
     return list(found.values())
 

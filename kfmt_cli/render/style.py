@@ -129,6 +129,11 @@ def shell_quoted(words: str) -> str:
     return f"$'{''.join(inside)}'"
 
 
+def shell_path(path: str) -> str:
+    """A path quoted for a shell, which no command takes for an option."""
+    return shell_quoted(f"./{path}" if path.startswith("-") and path != "-" else path)
+
+
 def safe(words: str) -> str:
     """Words from outside, with characters that could disturb a terminal escaped."""
     if words.isprintable():

@@ -52,7 +52,7 @@ _STEP = with_members(
     low=INTEGER, high=INTEGER, middle=INTEGER, value=or_null(INTEGER), verdict=TEXT
 )
 _SEARCH = with_members(
-    index=TEXT,
+    index=or_null(TEXT),
     column=TEXT,
     target=INTEGER,
     entries=INTEGER,
@@ -65,7 +65,9 @@ _END_POINTS = list_of(
 )
 _TEXTS, _NUMBERS = list_of(TEXT), list_of(INTEGER)
 
-_BRANCH = with_members(brokers=_NUMBERS, latest_epoch=or_null(INTEGER), end=INTEGER)
+_BRANCH = with_members(
+    brokers=list_of(or_null(INTEGER)), latest_epoch=or_null(INTEGER), end=INTEGER
+)
 _PART = with_members(broker_id=or_null(INTEGER), file=or_null(TEXT), offsets=_RANGES, bytes=INTEGER)
 _END = with_members(leader=or_null(INTEGER), log_end_offset=or_null(INTEGER))
 

@@ -19,7 +19,7 @@ from kfmt_cli.disk.tree import as_given
 from kfmt_cli.findings import files as kind_codes
 from kfmt_cli.findings import partition as partition_codes
 from kfmt_cli.findings.consequences import REBUILD_ABORTS, WANT_INDEX
-from kfmt_cli.render.style import count, grouped, shell_quoted
+from kfmt_cli.render.style import count, grouped, shell_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def _for_each(
     numbers: Counter[str] = Counter()
     for report, amount in amounts:
         given = as_given(report.path)
-        path, joint = (command(shell_quoted(of)) for of in (given, str(Path(given).parent)))
+        path, joint = (command(shell_path(of)) for of in (given, str(Path(given).parent)))
         found.append(NextStep(report.shown, path, price(amount), joint))
         sums[joint] += amount
         numbers[joint] += 1
@@ -189,7 +189,7 @@ def _force_recovery(
             n_partitions = sum(bool(start and start.lost) for start in lost)
             price = f"{count(n_lost, 'offset')} lost in {count(n_partitions, 'partition')}"
         words = f"forces log recovery of the whole log directory: {price}; startup takes longer"
-        yield NextStep(folder or marker, f"rm {shell_quoted(marker)}", words)
+        yield NextStep(folder or marker, f"rm {shell_path(marker)}", words)
 
 
 def _served(report: CheckedDirectory, after: str) -> int:
@@ -218,8 +218,8 @@ def _gains(reports: Sequence[CheckedDirectory]) -> bool:
 
 def _identify(path: str, lines: list[str]) -> NextStep:
     """The step that writes the missing meta.properties of a log directory."""
-    file = shell_quoted(str(Path(path) / "meta.properties"))
-    words = " ".join(map(shell_quoted, ("printf", "%s\\n", *lines)))
+    file = shell_path(str(Path(path) / "meta.properties"))
+    words = " ".join(map(shell_path, ("printf", "%s\\n", *lines)))
     return NextStep(path, f"{words} > {file}", "the broker does not start without this file")
 
 
@@ -243,4 +243,4 @@ def _out_of_the_way(report: CheckedDirectory, down: set[str]) -> Iterator[NextSt
             file = Path(report.path)
             to = file.resolve().parent.parent / f"{file.name}.aside"
         words = "the broker does not start with this file and does not need it"
-        yield NextStep(report.shown, f"mv {shell_quoted(str(file))} {shell_quoted(str(to))}", words)
+        yield NextStep(report.shown, f"mv {shell_path(str(file))} {shell_path(str(to))}", words)

@@ -106,6 +106,7 @@ def dump(
     from kfmt_cli.log.reading import RowsReading
     from kfmt_cli.render.formats import sink_named
     from kfmt_cli.render.sinks.sink import Look
+    from kfmt_cli.rows.documents import FINDING
     from kfmt_cli.rows.types.batch import BATCH
     from kfmt_cli.rows.types.record import DECODED_RECORD, RECORD
 
@@ -121,7 +122,7 @@ def dump(
     reading = RowsReading(records, asked.wanted, common.limit)
     of_logs = table in ("", BATCH.name, *of_records)
     only_logs = records or bits or names or asked or (of_logs and not sink.mixes_types)
-    if only_logs and not of_logs:
+    if only_logs and not of_logs and table != FINDING.name:
         raise UsageError(f"--table {table}: only logs are read with these options")
     every = all_files or not sink.for_people
     kinds = LOGS if only_logs else None

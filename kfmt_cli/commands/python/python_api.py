@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from kfmt_cli.commands.python.python_answer import Answer, answer_of
-from kfmt_cli.commands.python.read import Path, Paths, path_names
+from kfmt_cli.commands.python.read import Path, Paths, milliseconds, path_names, texts
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores
@@ -43,7 +44,7 @@ def check(
         raise UsageError(f"Kafka version {kafka_version!r} is not supported")
     kafka = None if kafka_version is None else by_option(kafka_version)
 
-    takes = of_codes(only, ignore)
+    takes = of_codes(texts(only), texts(ignore))
 
     def command(run: Run) -> None:
         n = jobs or available_cores()
@@ -73,12 +74,13 @@ def find(
     paths: Paths,
     *,
     offset: int | None = None,
-    timestamp: int | None = None,
+    timestamp: int | datetime | None = None,
     key: bytes | str | None = None,
     producer_id: int | None = None,
     limit: int | None = None,
 ) -> Answer:
-    """Find records by offset, timestamp in milliseconds, key or producer, as `kfmt find` does.
+    """Find records by offset, timestamp (milliseconds or a datetime), key or producer, as
+    `kfmt find` does.
 
     key: text is taken as UTF-8.
     """
@@ -88,11 +90,15 @@ def find(
 
     if sum(wanted is not None for wanted in (offset, timestamp, key, producer_id)) != 1:
         raise UsageError("pass exactly one of offset, timestamp, key and producer_id")
+    at = milliseconds(timestamp, up=True)
+    for name, value in (("offset", offset), ("timestamp", at), ("producer_id", producer_id)):
+        if value is not None and not isinstance(value, int):
+            raise UsageError(f"{name} is {value!r}; it must be an integer")
 
     def command(run: Run) -> None:
         sought_key = key.encode() if isinstance(key, str) else key
         match = Match(sought_key, producer_id=producer_id)
-        sought = Sought(offset, timestamp, Asked(Selection(match=match)))
+        sought = Sought(offset, at, Asked(Selection(match=match)))
         Find(run, sought, limit, Limit()).paths(path_names(paths))
 
     return answer_of(command)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from kfmt_cli.commands.python.python_answer import Answer, answer_of
-from kfmt_cli.commands.python.read import Path, Paths, path_names
+from kfmt_cli.commands.python.read import Path, Paths, path_names, texts
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores
@@ -132,7 +132,7 @@ def export(
     from kfmt_cli.rows.table_types import LAKE_TABLES, exported
     from kfmt_cli.sharing.request import request_with
 
-    wanted = tuple(tables)
+    wanted = texts(tables)
     known: Iterable[str]
     for kind, given, known in (
         ("table", wanted, LAKE_TABLES),
@@ -142,13 +142,13 @@ def export(
         for name in given:
             if name not in known:
                 raise unknown_name(kind, name, known)
-    names = {"tables": ",".join(wanted), "columns": ",".join(columns)}
+    names = {"tables": ",".join(wanted), "columns": ",".join(texts(columns))}
     lake = lake_of({**DEFAULTS, **options, **names}, file_format)
     n = jobs or available_cores()
     request = request_with(
         map(listed_form, path_names(paths)),
         columns=names["columns"],
-        topics=",".join(topics),
+        topics=",".join(texts(topics)),
         asked=Asked(),
         max_split=lake.target,
     )

@@ -27,7 +27,7 @@ from kfmt_cli.disk.local_copies import made_of
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.partition_path import with_place
 from kfmt_cli.disk.targets import GivenPath, target_of, without_doubles
-from kfmt_cli.disk.tree import classify, distinct, printable, topic_of
+from kfmt_cli.disk.tree import classify, distinct, is_folder, printable, topic_of
 from kfmt_cli.errors import InputError, UsageError, unknown_name
 from kfmt_cli.findings.finding import Finding, in_order
 from kfmt_cli.log.decompress import is_heavy
@@ -58,6 +58,11 @@ def path_names(path: Path | Sequence[Path]) -> tuple[str, ...]:
 def each_of(path: Path | Sequence[Path]) -> Sequence[Path]:
     """One path or several, as several."""
     return [path] if isinstance(path, str | bytes | os.PathLike) else path
+
+
+def texts(given: str | Iterable[str]) -> tuple[str, ...]:
+    """One text or several, as several."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def there(name: str) -> str:
@@ -229,7 +234,7 @@ def _log_rows(
     payloads: Callable[[tuple[str, ...]], Payloads] = lambda _: NOTHING_SAID,
 ) -> LogRows:
     table = RECORDS if records else BATCHES
-    names = tuple(columns or ())
+    names = texts(columns or ())
     for name in names:
         if name not in table.by_name:
             raise unknown_name("column", name, table.by_name)
@@ -246,7 +251,7 @@ def _selected(
     last_time: int | datetime | None,
 ) -> Selection:
     """The bounds of rows; raises UsageError for those that are no numbers."""
-    since, until = _milliseconds(first_time, up=True), _milliseconds(last_time)
+    since, until = milliseconds(first_time, up=True), milliseconds(last_time)
     given = {"first_offset": first_offset, "last_offset": last_offset}
     for name, value in {**given, "first_time": since, "last_time": until}.items():
         if value is not None and not isinstance(value, int):
@@ -254,7 +259,7 @@ def _selected(
     return Selection(first_offset, last_offset, since, until)
 
 
-def _milliseconds(time: int | datetime | None, *, up: bool = False) -> int | None:
+def milliseconds(time: int | datetime | None, *, up: bool = False) -> int | None:
     """A time as Kafka stores it; a datetime without a zone is in UTC. up: round up, not down."""
     if not isinstance(time, datetime):
         return time
@@ -376,7 +381,12 @@ class FileRows:
 def read_file(path: Path) -> FileRows:
     """Read a file of any kind that kfmt knows; a log as batches, whose findings come as they are
     read. Raises InputError."""
-    (name,) = path_names(path)
+    names = path_names(path)
+    if len(names) != 1:
+        raise UsageError(f"{len(names)} paths; read_file reads one file")
+    (name,) = names
+    if is_folder(name):
+        raise InputError(f"{printable(name)}: is a directory", file=printable(name))
     file = classify(name, name)
     if file.kind.read is not None:
         contents = file.contents()

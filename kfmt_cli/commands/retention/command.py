@@ -32,11 +32,13 @@ from kfmt_cli.core.source import READ_ONLY, FileSource, file_at
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.fixed import TIME_INDEX as TIMES
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import mark_of
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import is_segment, listing, modified_ms, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
+from kfmt_cli.log.open_log import open_log
 from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.documents import FREED, RETENTION, ROLL
 from kfmt_cli.topics import CLUSTER_METADATA
@@ -67,6 +69,10 @@ class Retention:
 
     def _partition(self, partition: Partition) -> None:
         sink = self.run.sink
+        for log in partition.logs if partition.given else ():
+            if log.kind is not LOG:
+                with open_log(log, read_ahead=False):
+                    pass  # raises InputError if it is not a log
         found = fates_of(_whole(partition), self.settings, self.now, self.run.complain)
         if found is None and not self.tells_skipped:
             return

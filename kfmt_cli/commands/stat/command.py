@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from kfmt_cli.commands.each_partition import LogStarts
@@ -132,7 +133,7 @@ class Stat:
             why = "damaged, or cannot be decompressed; see kfmt verify-crc --deep"
             self.run.sink.note(f"{words} not decoded: {why}\n")
         if not self.asked and self.sample is None:
-            for path in filter(is_folder, paths):
+            for path in _outermost(filter(is_folder, paths)):
                 show_usage(self.run, path, partitions, is_told=len(rows) > 1)
         try_codecs(self.run, self.what_if, partitions, self.limit, self.codec_sample)
 
@@ -254,6 +255,15 @@ def _place(name: str) -> tuple[Any, Any, Any]:
     """Topic, partition and log directory from the displayed name of a partition or log."""
     topic, number, log_dir = place_members(name, Placed.PARTITION).values()
     return topic, number, log_dir
+
+
+def _outermost(paths: Iterable[str]) -> Iterator[str]:
+    """The directories that are not in another one of them, each once."""
+    reals = {path: Path(path).resolve() for path in paths}
+    for i, (path, real) in enumerate(reals.items()):
+        others = list(reals.values())
+        if real not in others[:i] and not any(above in real.parents for above in others):
+            yield path
 
 
 def _above(name: str) -> str:

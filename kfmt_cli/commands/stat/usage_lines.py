@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from kfmt_cli.core.times import YEAR_10000, until_words
 from kfmt_cli.disk.usage import BECOMES, PURPOSES, Usage
-from kfmt_cli.render.style import Theme, grouped, human, safe, shell_quoted
+from kfmt_cli.render.style import Theme, grouped, human, safe, shell_path
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 
 _COLUMNS: tuple[LineColumn[Usage], ...] = (
@@ -38,7 +38,7 @@ def usage_lines(
             yield f"{_name(usage)}, {human(usage.disk_bytes)}: {words}\n"
     words = "shows which segments are deleted, and when"
     words += "" if is_known else "; pass other settings to it to compare"
-    yield f"kfmt retention {shell_quoted(path)} {words}\n"
+    yield f"kfmt retention {shell_path(path)} {words}\n"
 
 
 def _name(usage: Usage) -> str:

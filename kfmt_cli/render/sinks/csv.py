@@ -62,11 +62,12 @@ class Csv(Sink):
         from kfmt_cli.render.sinks.csv_rows import CsvRows
         from kfmt_cli.render.templates import csv_names
 
-        type_ = inner or outer
+        only_outer = self.look.table == outer.name
+        type_ = outer if only_outer or inner is None else inner
         if not self._holds(type_.name):
             return NoRows()
         self._head(csv_names(type_))
-        return CsvRows(files, self.look.mode)
+        return CsvRows(files, self.look.mode, only_outer=only_outer)
 
     def finding(self, finding: Finding) -> None:
         if self._table == FINDING.name:

@@ -14,10 +14,14 @@ from kfmt_cli.rows.section import Rows
 
 
 class CsvRows(RowWriter):
-    """The rows of one or more files; inner rows only, if there are any."""
+    """The rows of one or more files; inner rows only, if there are any.
 
-    def __init__(self, files: Sequence[str], mode: str) -> None:
+    only_outer: the outer rows instead.
+    """
+
+    def __init__(self, files: Sequence[str], mode: str, *, only_outer: bool = False) -> None:
         self._files = files
+        self._only_outer = only_outer
         self._mode = mode
         self._templates = cache(self._make_template)
 
@@ -27,7 +31,7 @@ class CsvRows(RowWriter):
 
     def text(self, rows: Rows, first: int, last: int) -> Iterator[memoryview]:
         section = rows.outer
-        if rows.inner is not None:
+        if rows.inner is not None and not self._only_outer:
             section = rows.inner
             first, last = rows.bounds(first, last)
         template = self._templates(section.type, tuple(section.table.names))
