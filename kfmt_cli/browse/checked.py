@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.browse.disk_nodes import DiskNode
@@ -13,7 +15,7 @@ from kfmt_cli.commands.check.command import CheckPaths, of_codes
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.errors import KfmtError, OutputClosed
-from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Severity
+from kfmt_cli.findings.finding import MOST_FINDINGS, Code, Finding, Severity
 from kfmt_cli.render.sinks.silent import Silent
 from kfmt_cli.render.sinks.sink import Out
 from kfmt_cli.render.style import PLAIN, safe
@@ -31,22 +33,28 @@ class FoundInPartition:
     """The most severe first, then in the order of files and bytes."""
     trouble: str = ""
     """Why it could not be checked."""
+    left_out: Counter[Severity] = field(default_factory=Counter)
+    """How many more findings it has, by severity."""
 
     @property
     def mark(self) -> tuple[str, str]:
         """The mark in the tree, and its style."""
         if self.trouble:
             return "unread", "bad"
-        return mark_of(self.findings) or ("✓", "good")
+        return mark_of(self.findings, self.left_out) or ("✓", "good")
 
 
 _SIGNS = ((Severity.ERROR, "✗", "bad"), (Severity.WARNING, "!", "warn"))
 
 
-def mark_of(findings: Collection[Finding]) -> tuple[str, str] | None:
-    """The mark for some findings, and its style; None if none of them is an error or a warning."""
+def mark_of(
+    findings: Collection[Finding], left_out: Mapping[Severity, int] = MappingProxyType({})
+) -> tuple[str, str] | None:
+    """The mark for some findings, and its style; None if none of them is an error or a warning.
+    left_out: how many more there are."""
     for severity, sign, style in _SIGNS:
-        if number := sum(finding.code.severity is severity for finding in findings):
+        number = sum(finding.code.severity is severity for finding in findings)
+        if number := number + left_out.get(severity, 0):
             return f"{sign}{number}", style
     return None
 
@@ -57,9 +65,14 @@ class _FindingSink(Silent):
     def __init__(self, out: Out) -> None:
         super().__init__(out)
         self.findings: list[Finding] = []
+        self.more: list[tuple[str, Severity, int]] = []
+        """File, severity and number of findings left out."""
 
     def finding(self, finding: Finding) -> None:
         self.findings.append(finding)
+
+    def left_out(self, file: str, code: Code, number: int) -> None:
+        self.more.append((file, code.severity, number))
 
 
 def checked(paths: tuple[str, ...], stop: Callable[[], bool]) -> FoundInPartition | None:
@@ -73,15 +86,21 @@ def checked(paths: tuple[str, ...], stop: Callable[[], bool]) -> FoundInPartitio
     host = run.host
     assert isinstance(host, TextHost)
     trouble = host.output.strip() if run.summary.unread and not sink.findings else ""
-    return FoundInPartition(_in_order(sink.findings), trouble)
+    found = FoundInPartition(_in_order(sink.findings), trouble)
+    for _, severity, number in sink.more:
+        found.left_out[severity] += number
+    return found
 
 
 def checked_together(
     nodes: Sequence[DiskNode], stop: Callable[[], bool]
 ) -> list[FoundInPartition] | None:
     """Check several partitions in one run, which is faster; None once `stop` returns True."""
+    paths = tuple(path for node in nodes if node.has_files for path in node.paths)
+    if not paths:
+        return [FoundInPartition()] * len(nodes)
     try:
-        sink, run = _run_check(tuple(path for node in nodes for path in node.paths), stop)
+        sink, run = _run_check(paths, stop)
     except OutputClosed:
         return None
     except KfmtError:
@@ -89,19 +108,29 @@ def checked_together(
     if run is None or run.summary.unread:  # check each one alone to see which of them failed
         found = []
         for node in nodes:
-            one = checked(node.paths, stop)
+            one = checked(node.paths, stop) if node.has_files else FoundInPartition()
             if one is None:
                 return None
             found.append(one)
         return found
     by_name: dict[str, list[Finding]] = {node.name: [] for node in nodes}
+    more: dict[str, Counter[Severity]] = {node.name: Counter() for node in nodes}
     for finding in sink.findings:
-        name = finding.file if finding.file in by_name else finding.file.rpartition("/")[0]
-        while name and name not in by_name:
-            name = name.rpartition("/")[0]
-        if name:
+        if name := _owner(finding.file, by_name):
             by_name[name].append(finding)
-    return [FoundInPartition(_in_order(by_name[node.name])) for node in nodes]
+    for file, severity, number in sink.more:
+        if name := _owner(file, by_name):
+            more[name][severity] += number
+    return [
+        FoundInPartition(_in_order(by_name[node.name]), left_out=more[node.name]) for node in nodes
+    ]
+
+
+def _owner(file: str, names: Collection[str]) -> str:
+    """The name that a file has or is below; empty if there is none."""
+    while file and file not in names:
+        file = file.rpartition("/")[0]
+    return file
 
 
 def _run_check(paths: tuple[str, ...], stop: Callable[[], bool]) -> tuple[_FindingSink, Run]:

@@ -52,21 +52,31 @@ def home_lines(
 def _damage(
     nodes: list[DiskNode], checked: Mapping[str, FoundInPartition], checking: Collection[str]
 ) -> list[Text]:
+    # The small files of a log directory count only if they are damaged.
+    nodes = [
+        node
+        for node in nodes
+        if node.file is None or node.is_log or _is_bad(checked.get(node.path))
+    ]
     known = [node for node in nodes if node.path in checked]
     number = len(nodes)
-    noun = "input" if any(node.is_log for node in nodes) else "partition"
+    noun = "input" if any(node.file is not None for node in nodes) else "partition"
     if any(node.path in checking for node in nodes):
         return [Text(f" checking: {len(known)} of {number} {noun}s …", style="dim")]
     if not nodes:
         return []
     if not known:
         return [Text(" not checked yet; press c to check", style="yellow")]
-    bad = [node for node in known if _has_errors(checked[node.path])]
+    bad = [node for node in known if _is_bad(checked[node.path])]
     some = "" if len(known) == number else f" ({len(known)} of {number} checked)"
     if not bad:
         return [Text(f" ✓ checked: no errors{some}", style="green")]
-    words = f" ✗ {count(len(bad), noun)} of {number} with errors{some}"
-    lines = [Text(words, style="bold red")]
+    unread = sum(bool(checked[node.path].trouble) for node in bad)
+    words = f"{count(len(bad) - unread, noun)} of {number} with errors"
+    if unread:
+        alone = f"{count(unread, noun)} of {number} unread"
+        words = f"{words}, {unread} unread" if unread < len(bad) else alone
+    lines = [Text(f" ✗ {words}{some}", style="bold red")]
     for node in bad[:MOST_DAMAGED]:
         held = checked[node.path]
         kinds = dict.fromkeys(
@@ -81,5 +91,5 @@ def _damage(
     return lines
 
 
-def _has_errors(held: FoundInPartition) -> bool:
-    return held.mark[1] == "bad"
+def _is_bad(held: FoundInPartition | None) -> bool:
+    return held is not None and held.mark[1] == "bad"

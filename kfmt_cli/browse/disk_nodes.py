@@ -49,6 +49,11 @@ class DiskNode:
         return sum(child.size for child in self.children)
 
     @property
+    def has_files(self) -> bool:
+        """Whether there is something to check."""
+        return self.file is not None or bool(self.children)
+
+    @property
     def is_log(self) -> bool:
         """Whether this is a file with batches."""
         return self.file is not None and self.file.kind.read is None
@@ -75,8 +80,8 @@ class DiskNode:
             yield from child.partitions()
 
     def checkable(self) -> Iterable[DiskNode]:
-        """The partitions at and under this node, and the logs outside any partition."""
-        if self.kind is NodeKind.PARTITION or self.is_log:
+        """The partitions at and under this node, and the files outside any partition."""
+        if self.kind is NodeKind.PARTITION or self.file is not None:
             yield self
             return
         for child in self.children:

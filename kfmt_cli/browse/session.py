@@ -209,6 +209,11 @@ class Session:
         ]
 
     @property
+    def n_left_out(self) -> int:
+        """How many findings were counted only."""
+        return sum(held.left_out.total() for held in self.checked.values())
+
+    @property
     def gone_through(self) -> list[Finding]:
         """The findings to step through: notes only if there is nothing else."""
         every = self.all_findings

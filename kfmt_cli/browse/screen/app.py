@@ -91,8 +91,14 @@ class BrowserApp(SearchingBrowser):
     def say_arrived(self, goal: Goal) -> None:
         super().say_arrived(goal)
         finding = self.session.finding
-        if finding is not None and goal == Goal(BYTE, finding.position or 0):
-            self._tell_finding()
+        if finding is None or goal != Goal(BYTE, finding.position or 0):
+            return
+        place, wanted = self.session.place, self.session.wanted
+        if wanted and place is not None and not 0 <= goal.value - place.position < place.size:
+            words = f"{finding.code.name} is in a batch that the filter hides: {wanted.words}"
+            self.say(f"{words}; f changes it", "yellow")
+            return
+        self._tell_finding()
 
     def action_finding(self, by: int) -> None:
         """Go to the next or previous finding."""
@@ -117,7 +123,7 @@ class BrowserApp(SearchingBrowser):
         finding, every = self.session.finding, self.session.gone_through
         if finding is not None:
             at = next((i for i, other in enumerate(every) if other is finding), 0)
-            self.tell_finding(finding, at, len(every))
+            self.tell_finding(finding, at, len(every), self.session.n_left_out)
 
     def action_explain(self) -> None:
         """Explain the finding."""

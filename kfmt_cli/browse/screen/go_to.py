@@ -156,9 +156,11 @@ class GoingBrowser(BrowserLayout):
         name = "last_offset" if goal.kind == OFFSET else "max_time"
         words = f"offset {goal.value}" if goal.kind == OFFSET else "the time"
         where = "this partition" if len(self.logs_here()) > 1 else "this file"
+        if wanted := self.session.wanted:
+            where = f"a batch that matches {wanted.words}"
         if goal.value > max(getattr(anchor, name) for anchor in anchors):
             is_last = self.logs_here()[-1:] == [self.session.node]
-            shown = where if is_last else "this segment"
+            shown = where if is_last or wanted else "this segment"
             self.say(f"{words} is not in {shown}; showing its last batch", "yellow")
         elif (
             goal.kind == OFFSET

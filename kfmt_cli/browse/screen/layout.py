@@ -447,11 +447,12 @@ class BrowserLayout(App[None]):
         except KfmtError as error:
             return safe(str(error))
 
-    def tell_finding(self, finding: Finding, at: int, number: int) -> None:
-        """Show a finding in the status line."""
+    def tell_finding(self, finding: Finding, at: int, number: int, more: int) -> None:
+        """Show a finding in the status line. more: how many others are counted only."""
         place = "" if finding.position is None else f" byte {grouped(finding.position)}"
         what = f"{finding.code.name}{place}: {safe(finding.message)}"
-        words = f"{at + 1} of {number} (e explains)  {what}"
+        counted = f", {grouped(more)} more not shown" if more else ""
+        words = f"{at + 1} of {number}{counted} (e explains)  {what}"
         self.say(words, STYLES[finding.code.severity])
 
     def page(self, title: str, lines: list[Text | str]) -> None:

@@ -99,8 +99,9 @@ class SearchingBrowser(GoingBrowser):
 
     @property
     def _where(self) -> str:
-        node = self.session.sought_in
-        return "this partition" if node is not None and node.file is None else "this file"
+        node, wanted = self.session.sought_in, self.session.wanted
+        where = "this partition" if node is not None and node.file is None else "this file"
+        return f"{where}, in batches that match {wanted.words}" if wanted else where
 
     @property
     def _hits_command(self) -> str:
@@ -143,6 +144,8 @@ class SearchingBrowser(GoingBrowser):
             return
         hit = session.hits[session.hit_at]
         found = count(len(session.hits), "record")
+        if len(session.hits) >= MOST_HITS:
+            found = f"the first {found}"
         words = f"{session.hit_at + 1} of {found} in {self._where}: offset {hit.offset}"
         self.say(f"{words}   ] next, [ previous   $ {self._hits_command}", "green")
 

@@ -1,0 +1,102 @@
+"""What the screen of `browse` claims: of damage, and of what a filter hides."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("textual", reason="Textual is not installed: pip install 'kfmt-cli[browse]'")
+
+from kfmt_cli.browse.launch import settled
+from tests.support.browser import TXN, Driver, driven, run
+from tests.support.samples import ORDERS, kfmt
+from tests.support.segments import with_broken_checksums, write
+from tools.kafka import ROOT, SAMPLES
+
+pytestmark = pytest.mark.usefixtures("at_root")
+
+
+async def checked(browser: Driver) -> str:
+    """The home page once everything is checked."""
+    await settled(browser.app, browser.pilot)
+    return browser.screen
+
+
+def test_files_of_a_log_directory_are_checked(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1", disk)
+    (disk / "recovery-point-offset-checkpoint").write_text("garbage\n")
+
+    async def work() -> None:
+        async with driven(disk, size=(100, 40)) as browser:
+            screen = await checked(browser)
+            assert "no errors" not in screen
+            assert "✗ 1 input of " in screen
+            assert "recovery-point-offset-c" in screen
+            assert "checkpoint-malformed" in await browser.press("n")
+
+    run(work())
+
+
+def test_an_empty_partition_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "disk/empty-0").mkdir(parents=True)
+    shutil.copytree(ORDERS.parent, tmp_path / "disk/orders-0")
+    assert kfmt("check", tmp_path / "disk").code == 0
+
+    async def work() -> None:
+        async with driven(tmp_path / "disk", size=(100, 40)) as browser:
+            screen = await checked(browser)
+            assert "✓ checked: no errors" in screen
+
+    run(work())
+
+
+def test_what_cannot_be_read_is_unread(tmp_path: Path) -> None:
+    shutil.copytree(ORDERS.parent, tmp_path / "disk/orders-0")
+    (tmp_path / "disk/lost-0").mkdir()
+    (tmp_path / "disk/lost-0" / ORDERS.name).symlink_to("nowhere")
+
+    async def work() -> None:
+        async with driven(tmp_path / "disk", size=(100, 40)) as browser:
+            assert "✗ 1 partition of 2 unread" in await checked(browser)
+
+    run(work())
+
+
+def test_findings_that_are_counted_only(tmp_path: Path) -> None:
+    data = with_broken_checksums(ORDERS.read_bytes())
+    write(tmp_path / "disk/t-0", data * 12)
+
+    async def work() -> None:
+        async with driven(tmp_path / "disk", size=(160, 40)) as browser:
+            await checked(browser)
+            errors = kfmt("check", tmp_path / "disk", "--json").of("summary")[0]["errors"]
+            assert errors > 100
+            screen = await browser.press("n")
+            assert f"✗{errors}" in screen
+            assert "more not shown" in screen
+
+    run(work())
+
+
+def test_what_a_filter_hides_is_not_called_absent() -> None:
+    async def work() -> None:
+        async with driven(TXN, size=(140, 30)) as browser:
+            await browser.press("f")
+            await browser.type("codec=lz4")
+            await browser.press("slash")
+            said = await browser.type("acct-0-0")
+            assert "not found in this file, in batches that match codec=lz4" in said
+            await browser.press("g")
+            said = await browser.type("0")
+            assert "offset 0 is not in a batch that matches codec=lz4" in said
+        async with driven(ROOT / "damaged_segments/flipped-bit-0", size=(140, 30)) as browser:
+            await checked(browser)
+            await browser.press("n")
+            await browser.press("f")
+            await browser.type("-damaged")
+            assert "crc-mismatch is in a batch that the filter hides" in await browser.press("n")
+
+    run(work())
