@@ -18,7 +18,7 @@ import numpy as np
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import scan
 from kfmt_cli.core.source import Source
-from kfmt_cli.log.block import LOG_OVERHEAD, Block, read_batches
+from kfmt_cli.log.block import HEADER_SIZE, LOG_OVERHEAD, Block, read_batches
 from kfmt_cli.log.damages.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.rows.log_tables import BatchTable
 
@@ -227,6 +227,18 @@ class LogReader:
             self._note_offsets(block)
             self.n_batches += 1
         return block, verdict.end
+
+    def cut_short(self, position: int, size: int) -> Block | None:
+        """The batch of magic 2 of which only `size` bytes are there, with the records they hold;
+        None if its header is cut, too. Raises InputError."""
+        data = self._source.block(position, size, size)
+        if len(data) <= HEADER_SIZE or data[HEADER_UP_TO_MAGIC - 1] != 2:
+            return None
+        data = data[:8] + (len(data) - LOG_OVERHEAD).to_bytes(4, "big") + data[12:]
+        starts, ends = np.array([0]), np.array([len(data)])
+        return Block(
+            self._source.name, data, position, read_batches(data, position, 0, starts, ends, False)
+        )
 
     def _note_offsets(self, block: Block) -> None:
         """Note the next batch's expected offset, and whether there were message sets."""

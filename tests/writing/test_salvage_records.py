@@ -72,6 +72,28 @@ def test_records_before_a_fault_are_kept(tmp_path: Path) -> None:
     assert {row["position"] for row in after.of("batch")} >= {0, at}
 
 
+@pytest.mark.parametrize("fill", [b"", bytes(700)], ids=["cut", "zeros"])
+def test_records_before_the_end_of_the_file_are_kept(fill: bytes, tmp_path: Path) -> None:
+    """The last batch was being written when the power failed."""
+    data = ORDERS.read_bytes()
+    at = positions(data)[-2]
+    records = kfmt("dump", ORDERS, "--records", "--json").of("record")
+    last = [record for record in records if record["batch_position"] == at]
+    end = last[7]["position"]
+    file = write(tmp_path / "in-0", data[: end + 3] + fill)
+    assert kfmt("verify-crc", file, "--json").code == 1
+    done = kfmt("salvage", file, tmp_path / "out", "--records", "--json")
+    (row,) = done.of("file")
+    assert row["reencoded"] == 7
+    after = kfmt("dump", tmp_path / "out", "--records", "--json").of("record")
+    assert [row["offset"] for row in after] == [*range(last[0]["offset"] + 7)]
+    mark = after[-1]["headers"][-1]
+    assert mark["key"] == "kfmt.salvaged"
+    assert [row["value"] for row in after] == [row["value"] for row in records[: len(after)]]
+    without = kfmt("salvage", file, tmp_path / "only", "--json").of("file")
+    assert [row["reencoded"] for row in without] == [0]
+
+
 def test_of_a_transaction_records_are_kept_if_its_producer_is_known(tmp_path: Path) -> None:
     source = TXN
     data = source.read_bytes()

@@ -6,7 +6,7 @@ offsets continue the previous ones (`holes.py`) and are below the next segment's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +18,7 @@ from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.findings import log as codes
+from kfmt_cli.findings.damage import BATCH_TRUNCATED
 from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.findings.partition import SEGMENTS_OVERLAP
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
@@ -40,6 +41,7 @@ from kfmt_cli.writing.salvage.holes import (
 
 # Codes for a batch that may be undamaged, but misplaced.
 _OF_PLACES = (codes.OFFSETS_BACKWARDS, codes.OFFSET_OUT_OF_SEGMENT)
+MOST_CUT = 64 << 20  # bytes of a batch that the end of the file cuts
 _HELD = (
     *("position", "size", "base_offset", "last_offset", "crc"),
     "partition_leader_epoch",
@@ -152,6 +154,8 @@ class Salvager:
             beyond = run.batches.last_offset >= until
             sound = _sound(run, stretch.findings)
             split = self._split(run, sound, stretch.findings, base) if self.split else []
+            if self.split and opened.size is not None:
+                split += self._cut_short(opened, run, base)
             return _SalvagedPiece(run, stretch, sound, beyond, split)
 
         workers = self.jobs if opened.is_large else 0
@@ -191,13 +195,19 @@ class Salvager:
         self, run: Block, sound: BoolArray, findings: list[Finding], base: int
     ) -> list[Reencoded]:
         damaged = np.flatnonzero(~sound).tolist()
-        made = (reencoded(run, i, self.limit, findings) for i in damaged)
-        fitting = (reencoded for reencoded in made if reencoded is not None)
-        return [
-            reencoded
-            for reencoded in fitting
-            if reencoded.last_offset - base <= MAX_RELATIVE_OFFSET
-        ]
+        return _fitting((reencoded(run, i, self.limit, findings) for i in damaged), base)
+
+    def _cut_short(self, opened: OpenLog, run: Block, base: int) -> list[Reencoded]:
+        """The records in front of the end of the file, in a batch that it cuts."""
+        cut = [finding for finding in run.findings if finding.code is BATCH_TRUNCATED]
+        made = []
+        for finding in cut:
+            position, size = finding.position, finding.found
+            if position is not None and isinstance(size, int):
+                block = opened.reader.cut_short(position, min(size, MOST_CUT))
+                if block is not None:
+                    made.append(reencoded(block, 0, self.limit, cut))
+        return _fitting(made, base)
 
     def _ahead(self, blocks: Iterator[Block], advance: Callable[[int], None]) -> Iterator[Block]:
         for block in blocks:
@@ -239,6 +249,13 @@ class Salvager:
             holes.after = done.last_offset
         holes.batches += len(batches) - next_
         done.batches += len(batches)
+
+
+def _fitting(made: Iterable[Reencoded | None], base: int) -> list[Reencoded]:
+    """Those whose offsets have a place in a segment."""
+    return [
+        each for each in made if each is not None and each.last_offset - base <= MAX_RELATIVE_OFFSET
+    ]
 
 
 def _transactional(batches: BatchTable, rows: IntArray) -> set[Producer]:
