@@ -149,7 +149,7 @@ RECORDS_COUNT_MISMATCH = code(
     _error,
     "A batch's record count does not match the records it contains.",
     REPLICA + NEXT_BATCH,
-    on_start=STOP_INSIDE,
+    on_start=STOP_INSIDE + " If the count is 0, they skip the batch without an error.",
 )
 CONTROL_MALFORMED = code(
     "control-malformed",

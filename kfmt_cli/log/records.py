@@ -121,6 +121,11 @@ def _explain(block: Block, data: bytes, regions: IntArray) -> Iterator[Finding]:
         if regions[3, i] == FULL:
             message = f"records or headers beyond {MOST_RECORDS} were not checked"
             yield batch_finding(block, i, codes.RECORDS_LIMIT, message, found=declared)
+        elif regions[3, i] != OK and not declared:  # consumers do not look at its records
+            size = end - start
+            message = f"declares no records but has {size} bytes of them"
+            code = codes.RECORDS_COUNT_MISMATCH
+            yield batch_finding(block, i, code, message, expected=0, found=None)
         elif regions[3, i] != OK:
             at = int(regions[4, i]) - start
             origin = Origin(block.name, int(batches.position[i]), decompressed=bool(compressed))

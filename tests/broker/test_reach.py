@@ -47,6 +47,11 @@ UNREACHABLE: dict[str, tuple[Ranges, Ranges]] = {
     "record-malformed": ([[342, 359]], [[342, 359]]),
     "records-count-mismatch the count is too low": ([[358, 359]], [[358, 359]]),
     "records-count-mismatch the count is too high": ([], []),
+    "records-count-mismatch the count is 0": ([[340, 359]], [[340, 359]]),
+    "records-count-mismatch the count is 0, and the records are garbage": (
+        [[340, 359]],
+        [[340, 359]],
+    ),
     "record-offsets-backwards": ([[343, 343]], [[343, 343]]),
     "record-offset-out-of-batch the header's last offset is too low": ([], []),
     "record-offset-out-of-batch a record's offset is too high": ([[343, 359]], [[343, 359]]),

@@ -71,6 +71,20 @@ RECORD_CLAIMS = [
         (KEPT, STOP_INSIDE),
     ),
     Claim(
+        "records-count-mismatch",
+        "the count is 0",
+        lambda: batch(put_valid(57, int32(0))),
+        (KEPT, lost("skip the batch without an error", 340, 359)),
+        (KEPT, lost("skip the batch without an error", 340, 359)),
+    ),
+    Claim(
+        "records-count-mismatch",
+        "the count is 0, and the records are garbage",
+        lambda: batch(lambda data: put_valid(57, int32(0))(put_valid(70, b"\xff" * 40)(data))),
+        (KEPT, lost("skip the batch without an error", 340, 359)),
+        (KEPT, lost("skip the batch without an error", 340, 359)),
+    ),
+    Claim(
         "record-offsets-backwards",
         "",
         lambda: batch(offset_delta(3, 1)),
