@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from kfmt_cli.core.throttle import PACE
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import folder_of_log, place_of
 from kfmt_cli.disk.partitions import Partition, partitions_below
+from kfmt_cli.disk.targets import GivenPath
 from kfmt_cli.disk.tree import classify, printable, size_of
 from kfmt_cli.errors import UsageError
 from kfmt_cli.log.block import Block
@@ -72,7 +73,7 @@ class LogStarts:
 
 def each_partition(
     run: Run,
-    paths: tuple[str, ...],
+    paths: Sequence[GivenPath | str],
     take: Callable[[Partition], None],
     *,
     takes_pipe: bool = False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +38,7 @@ class Partition:
 
 
 def partitions_below(
-    paths: tuple[str, ...],
+    paths: Sequence[GivenPath | str],
     complain: Callable[[str], None],
     tell: Callable[[str], None],
     *,

@@ -149,8 +149,27 @@ def target_of(path: str, *, takes_pipe: bool = False) -> GivenPath:
     return GivenPath(path, classify(path, path))
 
 
+def normalized(path: str) -> str:
+    """A path that does not end with .., whose parent a path does not show."""
+    if path.rpartition(os.sep)[2] == os.pardir:
+        return os.path.abspath(path)  # noqa: PTH100 (links stay)
+    return str(Path(path))
+
+
+def listed(paths: Iterable[str]) -> tuple[GivenPath | str, ...]:
+    """The files at each path, for several calls of `targets`; a path that cannot be listed is left
+    as it is."""
+    found: list[GivenPath | str] = []
+    for path in map(normalized, paths):
+        try:
+            found.append(target_of(path))
+        except InputError:
+            found.append(path)
+    return tuple(found)
+
+
 def targets(
-    paths: Sequence[str], complain: Callable[[str], None], *, takes_pipe: bool = False
+    paths: Sequence[GivenPath | str], complain: Callable[[str], None], *, takes_pipe: bool = False
 ) -> Iterator[GivenPath]:
     """The files at each path; raises UsageError.
 
@@ -158,7 +177,7 @@ def targets(
     listed.
     """
     if not takes_pipe:
-        refuse_pipe(*paths)
+        refuse_pipe(*(path for path in paths if isinstance(path, str)))
     yield from without_doubles(_listed(paths, complain, takes_pipe=takes_pipe))
 
 
@@ -203,11 +222,11 @@ def _is_from(file: str, least: int) -> bool:
 
 
 def _listed(
-    paths: Sequence[str], complain: Callable[[str], None], *, takes_pipe: bool
+    paths: Sequence[GivenPath | str], complain: Callable[[str], None], *, takes_pipe: bool
 ) -> Iterator[GivenPath]:
     for path in paths:
         try:
-            target = target_of(path, takes_pipe=takes_pipe)
+            target = path if isinstance(path, GivenPath) else target_of(path, takes_pipe=takes_pipe)
         except InputError as error:
             complain(str(error))
             continue

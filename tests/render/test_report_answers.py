@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kfmt_cli.commands.report.page import page_data
 from kfmt_cli.commands.report.page.page_data import PageData, label_of
+from kfmt_cli.disk import tree
+from kfmt_cli.disk.tree import Folder
 from tests.support.samples import kfmt
 from tools.kafka import ROOT, SAMPLES
 
@@ -124,3 +127,17 @@ def test_a_name_that_is_not_text_has_one_spelling(tmp_path: Path) -> None:
     rows = [json.loads(line) for line in kfmt("stat", tmp_path / "in", "--json").out.splitlines()]
     assert {row.get("topic") for row in rows if row["type"] == "stat"} == {"bad\\xff"}
     assert kfmt("cat", folder, "--limit", "1", "-f", "%t").out == "bad\\xff"
+
+
+def test_the_disk_is_walked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that the page shows comes from one listing; only what fills the disk asks for sizes."""
+    walked: list[str] = []
+
+    def walk(top: str, skip: Callable[[str], None]) -> list[Folder]:
+        walked.append(top)
+        return tree.walk(top, skip)
+
+    monkeypatch.setattr("kfmt_cli.disk.targets.walk", walk)
+    disk = SAMPLES / "kafka-3.9.1-broker1"
+    page(tmp_path, disk)
+    assert walked == [str(disk)]

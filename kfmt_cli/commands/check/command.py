@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -32,7 +31,7 @@ from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, is_transient
 from kfmt_cli.disk.kinds.kind import LEFT_BEHIND, Input
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOGS
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment, real_path
-from kfmt_cli.disk.targets import GivenPath, targets
+from kfmt_cli.disk.targets import GivenPath, normalized, targets
 from kfmt_cli.disk.tree import Folder, is_segment, no_log, printable, size_of
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings import history as codes
@@ -86,11 +85,11 @@ class CheckPaths:
         found = self.look(paths)
         return show(self.run, found.reports, found.starts, found.partitions)
 
-    def look(self, paths: tuple[str, ...], *, together: bool = True) -> CheckedPaths:
+    def look(self, paths: Sequence[GivenPath | str], *, together: bool = True) -> CheckedPaths:
         """Check everything under some paths; raises UsageError. together: whether directories with
         the same id are of one broker, not copies."""
         # A directory's name and its neighbours matter.
-        named = [_named(path) for path in paths]
+        named = [normalized(path) if isinstance(path, str) else path for path in paths]
         found = list(targets(named, self.run.complain))
         folders = self._folders(found)
         self._complain_of_none(found, folders)
@@ -393,13 +392,6 @@ def _is_empty(folders: list[Folder]) -> bool:
 def _is_of_kafka(folder: Folder) -> bool:
     """Whether a directory has a file that a broker writes."""
     return any(map(folder.takes, folder.files))
-
-
-def _named(path: str) -> str:
-    """A normalised path that does not end with .., whose parent a path does not show."""
-    if path.rpartition(os.sep)[2] == os.pardir:
-        return os.path.abspath(path)  # noqa: PTH100 (links stay)
-    return str(Path(path))
 
 
 def of_codes(only: Iterable[str], ignore: Iterable[str]) -> Callable[[str], bool]:

@@ -34,6 +34,7 @@ from kfmt_cli.commands.txn.command import ShowTransactions
 from kfmt_cli.core.codecs.compress import COMPRESSORS
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.partitions import partitions_below
+from kfmt_cli.disk.targets import GivenPath, listed
 from kfmt_cli.render.sinks.objects import ObjectSink
 from kfmt_cli.render.start_lines import Step, step_lines
 from kfmt_cli.render.style import PLAIN
@@ -100,15 +101,16 @@ class Gathering:
     def gather(self, paths: tuple[str, ...]) -> PageData:
         """Collect the data of some paths; raises UsageError."""
         data = PageData()
+        given = listed(paths)
         self._run(
-            data, lambda run: self._check(run, paths, data), CHECK_RESULT, keeps=lambda _: True
+            data, lambda run: self._check(run, given, data), CHECK_RESULT, keeps=lambda _: True
         )
-        self._run(data, lambda run: self._stat(run, paths, data))
-        self._run(data, lambda run: self._txn(run, paths, data), keeps=_is_of_transactions)
-        self._run(data, lambda run: self._retention(run, paths))
+        self._run(data, lambda run: self._stat(run, given, data))
+        self._run(data, lambda run: self._txn(run, given, data), keeps=_is_of_transactions)
+        self._run(data, lambda run: self._retention(run, given))
         offsets = [
             partition
-            for partition in partitions_of(paths, None, lambda _: None)
+            for partition in partitions_of(given, None, lambda _: None)
             if partition.topic == GROUPS
         ]
         self._run(
@@ -136,10 +138,10 @@ class Gathering:
             data.tell(words)
         data.exit_code = max(data.exit_code, host.exit_code)
 
-    def _check(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
+    def _check(self, run: Run, given: Sequence[GivenPath | str], data: PageData) -> None:
         task = CheckPaths(run, self.jobs, self.limit, INDEX_INTERVAL_BYTES, self.kafka, prints=True)
         run.sink.results(CHECK_RESULT)
-        found = task.look(paths)
+        found = task.look(given)
         show(run, found.reports, found.starts, found.partitions)
         if len(found.partitions.brokers) > 1:
             cluster = CompareDisks(run, self.jobs, self.limit).compare(found)
@@ -148,7 +150,7 @@ class Gathering:
             data.cluster = [*answers(cluster), *cluster.evidence]
             put_rows(run, cluster, [p for p in cluster.partitions if p.needs_decision])
 
-    def _stat(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
+    def _stat(self, run: Run, given: Sequence[GivenPath | str], data: PageData) -> None:
         found = frozenset(row.file for row in data.of("finding"))
         task = Stat(
             run,
@@ -160,18 +162,18 @@ class Gathering:
             strips=Strips(CELLS, MOST_STRIPS, first=found),
             codec_sample=TRIED_BYTES,
         )
-        task.paths(paths)
+        task.paths(given)
 
-    def _retention(self, run: Run, paths: tuple[str, ...]) -> None:
-        Retention(run, self.settings, self.now, tells_skipped=False).paths(paths)
+    def _retention(self, run: Run, given: Sequence[GivenPath | str]) -> None:
+        Retention(run, self.settings, self.now, tells_skipped=False).paths(given)
 
-    def _txn(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
+    def _txn(self, run: Run, given: Sequence[GivenPath | str], data: PageData) -> None:
         """Search for transactions only in partitions with transactional or control batches."""
         named = {
             row.file for row in data.partitions if row.transactional_batches or row.control_batches
         }
         task = ShowTransactions(run)
-        for partition in partitions_below(paths, lambda _: None, lambda _: None):
+        for partition in partitions_below(given, lambda _: None, lambda _: None):
             if partition.name in named:
                 with run.complaining():
                     task.partition(partition)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -35,6 +35,7 @@ from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import mark_of
 from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.disk.targets import GivenPath
 from kfmt_cli.disk.tree import is_segment, listing, modified_ms, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
@@ -62,7 +63,7 @@ class Retention:
     _freed: Freed = field(default_factory=list)
     _odd: int = 0
 
-    def paths(self, paths: tuple[str, ...]) -> None:
+    def paths(self, paths: Sequence[GivenPath | str]) -> None:
         """Show when retention deletes the segments under some paths."""
         each_partition(self.run, paths, self._partition)
         self._total()

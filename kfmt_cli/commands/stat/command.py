@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import groupby
@@ -23,6 +23,7 @@ from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.partition_path import place_members
 from kfmt_cli.disk.partitions import Partition, partitions_below
+from kfmt_cli.disk.targets import GivenPath
 from kfmt_cli.disk.tree import is_folder, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding
@@ -93,7 +94,7 @@ class Stat:
     """Bytes to try other codecs on, over all partitions; see `try_codecs`."""
     _about_sample: str = ""
 
-    def paths(self, paths: tuple[str, ...]) -> None:
+    def paths(self, paths: Sequence[GivenPath | str]) -> None:
         """Show the statistics of everything under some paths."""
         run = self.run
         takes_pipe = not self.what_if and not self.asked.needs_logs and self.sample is None
@@ -133,7 +134,8 @@ class Stat:
             why = "damaged, or cannot be decompressed; see kfmt verify-crc --deep"
             self.run.sink.note(f"{words} not decoded: {why}\n")
         if not self.asked and self.sample is None:
-            for path in _outermost(filter(is_folder, paths)):
+            names = (path if isinstance(path, str) else path.path for path in paths)
+            for path in _outermost(filter(is_folder, names)):
                 show_usage(self.run, path, partitions, is_told=len(rows) > 1)
         try_codecs(self.run, self.what_if, partitions, self.limit, self.codec_sample)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +36,7 @@ class TopicPartition:
 
 
 def partitions_of(
-    paths: tuple[str, ...], of_topic: str | None, complain: Callable[[str], None]
+    paths: Sequence[GivenPath | str], of_topic: str | None, complain: Callable[[str], None]
 ) -> list[TopicPartition]:
     """The distinct partitions under the paths.
 
