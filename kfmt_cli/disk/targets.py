@@ -22,7 +22,7 @@ from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.local_copies import in_brokers_form, is_tiered
 from kfmt_cli.disk.names import left_out_words, mark_of
 from kfmt_cli.disk.redpanda import REDPANDA, is_redpanda_directory, is_redpanda_log
-from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
+from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment, real_path
 from kfmt_cli.disk.tree import (
     Folder,
     classify,
@@ -171,7 +171,7 @@ def listed(paths: Iterable[str]) -> tuple[GivenPath | str, ...]:
 def targets(
     paths: Sequence[GivenPath | str], complain: Callable[[str], None], *, takes_pipe: bool = False
 ) -> Iterator[GivenPath]:
-    """The files at each path; raises UsageError.
+    """The files at each path, the same path once; raises UsageError.
 
     complain: receives errors about missing paths, Redpanda's data and directories that cannot be
     listed.
@@ -224,12 +224,17 @@ def _is_from(file: str, least: int) -> bool:
 def _listed(
     paths: Sequence[GivenPath | str], complain: Callable[[str], None], *, takes_pipe: bool
 ) -> Iterator[GivenPath]:
+    seen: set[str] = set()
     for path in paths:
         try:
             target = path if isinstance(path, GivenPath) else target_of(path, takes_pipe=takes_pipe)
         except InputError as error:
             complain(str(error))
             continue
+        real = real_path(target.path)
+        if real in seen and target.path != PIPE:
+            continue
+        seen.add(real)
         for words in target.unlisted:
             complain(words)
         yield target

@@ -30,6 +30,16 @@ def test_a_directory_given_twice_fills_the_disk_once() -> None:
     assert kfmt("stat", PARTITION, PARTITION.parent, "--json").of("disk_usage") == above
 
 
+@pytest.mark.parametrize(
+    "words", [("verify-crc",), ("index-check",), ("find", "--offset", "3"), ("dump",), ("check",)]
+)
+def test_the_same_path_counts_once(words: tuple[str, ...], tmp_path: Path) -> None:
+    once = kfmt(*words, PARTITION)
+    (tmp_path / "link-0").symlink_to(PARTITION)
+    for more in (PARTITION, PARTITION / ".." / PARTITION.name, tmp_path / "link-0"):
+        assert kfmt(*words, PARTITION, more) == once
+
+
 def test_a_log_and_its_directory_are_its_partition() -> None:
     (alone,) = kfmt("stat", PARTITION, "--json").of("stat")
     (row,) = kfmt("stat", ORDERS, PARTITION, "--json").of("stat")
