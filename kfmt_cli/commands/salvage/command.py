@@ -483,7 +483,9 @@ class Salvage:
         totals = self.run.summary.totals
         of = count(totals.batches, "batch", "batches")
         to = safe(printable(destination))
-        words = f"salvaged {grouped(totals.batches_after)} of {of} into {to}"
+        # A batch that the end of the file cuts is none of those before.
+        after = min(totals.batches_after, totals.batches)
+        words = f"salvaged {grouped(after)} of {of} into {to}"
         holes = f"; {count(totals.holes, 'hole')}" if totals.holes else "; no holes"
         if self._n_missing:
             missing = count(self._n_missing, "offset")
