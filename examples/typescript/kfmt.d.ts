@@ -1567,7 +1567,7 @@ export interface Lookup {
    * The binary searches in indexes, with their steps.
    */
   searches: {
-    index: string;
+    index: string | null;
     column: string;
     target: number;
     entries: number;
@@ -2508,7 +2508,7 @@ export interface Replicas {
    * Groups of replicas that agree: brokers, latest_epoch, end.
    */
   branches: {
-    brokers: number[];
+    brokers: (number | null)[];
     latest_epoch: number | null;
     end: number;
   }[];
