@@ -80,18 +80,18 @@ def entries_of(folder: str) -> DirectoryEntries:
     return found
 
 
-def files_below(
-    top: str, skip: Callable[[OSError], None]
-) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
-    """A directory and those below it, each with its entries that are no directories.
+def each_directory(
+    top: str, skip: Callable[[str, str], None]
+) -> Iterator[tuple[str, DirectoryEntries]]:
+    """A directory and those below it, each with its entries.
 
-    skip: receives errors about directories that cannot be listed.
+    skip: receives a directory that cannot be listed, and why.
     """
     for folder in (directories := Directories(top)):
         try:
             its = entries_of(folder)
         except OSError as error:
-            skip(error)
+            skip(str(error.filename or folder), error.strerror or str(error))
             continue
         directories.add(folder, its.folders, its.links)
-        yield folder, its.files
+        yield folder, its

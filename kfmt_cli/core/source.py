@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 from kfmt_cli.core.compressed_files import packed_suffix, reader
 from kfmt_cli.core.placeholders import opened_elsewhere
 from kfmt_cli.core.throttle import PACE
-from kfmt_cli.core.urls import local
+from kfmt_cli.core.urls import local, name_text
 from kfmt_cli.errors import InputError
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ def open_source(path: str, name: str | None = None) -> Source:
             raise InputError("-: standard input is closed")
         return StreamSource(name or PIPE, partial(os.read, sys.stdin.fileno()))
     path, name = local(path), name or path
-    shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+    shown = name_text(path)
     suffix = packed_suffix(path)
     if (stored := opened_elsewhere(path)) is not None:
         stored.name = name

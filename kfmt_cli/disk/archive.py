@@ -20,11 +20,11 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, cast
 
 from kfmt_cli.core.compressed_files import packed_suffix, reader
-from kfmt_cli.core.directories import files_below
+from kfmt_cli.core.directories import each_directory
 from kfmt_cli.core.placeholders import opened_elsewhere
 from kfmt_cli.core.source import READ_AT_ONCE, READ_ONLY, FileSource, SourceFile
 from kfmt_cli.disk.names import is_packed
-from kfmt_cli.disk.tree import printable
+from kfmt_cli.disk.tree import printable, unlisted
 from kfmt_cli.errors import InputError
 
 _OTHERS: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open}
@@ -83,11 +83,8 @@ def unpack_files(top: str, to: str, unpacked: dict[str, str]) -> list[str]:
     """
     troubles: list[str] = []
 
-    def skip(error: OSError) -> None:
-        troubles.append(f"{printable(str(error.filename))}: {error.strerror}")
-
-    for folder, entries in files_below(top, skip):
-        files = {entry.name for entry in entries}
+    for folder, its in each_directory(top, unlisted(troubles.append)):
+        files = {entry.name for entry in its.files}
         here = Path(to) / os.path.relpath(folder, top)
         try:
             here.mkdir(exist_ok=True)

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from pathlib import Path
 
+from kfmt_cli.core.urls import name_text
+
 _NUMBER = re.compile(r"^[+-]?\d{1,20}$")
 MOST_OFFSET = (1 << 63) - 1
 # Tiered storage: a segment's base offset and id, and the manifest of Aiven's plug-in.
@@ -124,14 +126,7 @@ def _real_place(folder: str, _: str) -> tuple[str | None, int | None]:
 def place_of(folder: str) -> tuple[str | None, int | None]:
     """The topic and partition in a directory's name, as text."""
     named = _FOLDER.match(folder)
-    return (as_text(named[1]), int(named[2])) if named else (None, None)
-
-
-def as_text(name: str) -> str:
-    """A name with bytes that are not valid UTF-8 as \\xhh."""
-    if name.isascii():
-        return name
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+    return (name_text(named[1]), int(named[2])) if named else (None, None)
 
 
 _MOVING = re.compile(r"^(\S+-\S+)\.\S+-(?:delete|future|stray)$")
@@ -151,7 +146,7 @@ def parsed_place(folder: str) -> tuple[str, int] | None:
     named = _PLACE.match(folder)
     if named is None or int(named[2]) > _MOST_PARTITION:
         return None
-    return as_text(named[1]), int(named[2])
+    return name_text(named[1]), int(named[2])
 
 
 def suffix_of(folder: str) -> str:

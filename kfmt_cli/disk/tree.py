@@ -17,15 +17,15 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from kfmt_cli.core.compressed_files import packed_suffix
-from kfmt_cli.core.directories import Directories, is_directory
+from kfmt_cli.core.directories import DirectoryEntries, each_directory, entries_of
 from kfmt_cli.core.placeholders import COPIES
 from kfmt_cli.core.source import PIPE, open_source
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds import UNKNOWN, in_order, kind_of
 from kfmt_cli.disk.kinds.kind import Input, Kind, Level
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.names import (
     STORED_STEM,
-    as_text,
     has_other_form,
     mark_of,
     partition_of,
@@ -98,7 +98,7 @@ def as_given(path: str) -> str:
 
 def printable(name: str) -> str:
     """A name as text, with bytes that are not valid UTF-8 as \\xhh; see `as_given`."""
-    return as_text(as_given(name))
+    return name_text(as_given(name))
 
 
 def is_folder(path: str) -> bool:
@@ -139,8 +139,6 @@ class Folder:
     """The files that are pipes, sockets or devices."""
     links: frozenset[str] = frozenset()
     """The files that are symbolic links."""
-    linked: tuple[str, ...] = ()
-    """The subdirectories that are symbolic links."""
     prefix: str | None = None
     """The prefix of its files' names, if it is not the path."""
 
@@ -234,18 +232,11 @@ def walk(top: str, skip: Callable[[str], None]) -> list[Folder]:
 
     skip: receives errors about unreadable directories.
     """
-    found: list[tuple[str, Folder]] = []
     prefix = os.path.join(top, "")  # noqa: PTH118 (text, as it was given)
-    for path in (directories := Directories(top)):
+    found = []
+    for path, its in each_directory(top, unlisted(skip)):
         place = path.removeprefix(prefix) if path != top else os.curdir
-        try:
-            with os.scandir(path) as entries:
-                folder, inside = listed(path, place, entries)
-        except OSError as error:
-            skip(f"{printable(str(error.filename or path))}: {error.strerror}")
-            continue
-        found.append((place, folder))
-        directories.add(path, inside, folder.linked)
+        found.append((place, _folder(path, place, its)))
     found.sort(key=lambda found: _order(found[0]))
     return _of_brokers(found)
 
@@ -307,37 +298,27 @@ def listing(path: str, prefix: str | None = None) -> Folder:
     """A directory without what is in its subdirectories; raises InputError. prefix: that of its
     files' names, if it is not the path."""
     try:
-        with os.scandir(path) as entries:
-            folder, _ = listed(path, os.curdir, entries)
-            return replace(folder, prefix=prefix)
+        return replace(_folder(path, os.curdir, entries_of(path)), prefix=prefix)
     except OSError as error:
         raise InputError(f"{printable(path)}: {error.strerror}") from error
 
 
-def listed(path: str, below: str, entries: Iterable[os.DirEntry[str]]) -> tuple[Folder, list[str]]:
-    """A directory, and its subdirectories that are no links."""
-    folders: list[str] = []
-    files: list[str] = []
-    inside: list[str] = []
-    special: list[str] = []
-    links: list[str] = []
-    linked: list[str] = []
-    for entry in entries:
-        if entry.is_file(follow_symlinks=False):  # true of nearly all
-            files.append(entry.name)
-            continue
-        if is_directory(entry):
-            folders.append(entry.name)
-            (linked if entry.is_symlink() else inside).append(entry.name)
-            continue
-        files.append(entry.name)
-        if entry.is_symlink():
-            links.append(entry.name)
-        if _is_special(entry):
-            special.append(entry.name)
-    names = tuple(sorted(folders)), tuple(sorted(files))
-    folder = Folder(path, below, *names, frozenset(special), frozenset(links), tuple(linked))
-    return folder, inside
+def _folder(path: str, below: str, its: DirectoryEntries) -> Folder:
+    """A directory with its entries."""
+    others = [entry for entry in its.files if not entry.is_file(follow_symlinks=False)]  # few
+    return Folder(
+        path,
+        below,
+        tuple(sorted([*its.folders, *its.links])),
+        tuple(sorted(entry.name for entry in its.files)),
+        frozenset(entry.name for entry in others if _is_special(entry)),
+        frozenset(entry.name for entry in others if entry.is_symlink()),
+    )
+
+
+def unlisted(complain: Callable[[str], None]) -> Callable[[str, str], None]:
+    """What `each_directory` calls to complain about a directory that cannot be listed."""
+    return lambda path, why: complain(f"{printable(path)}: {why}")
 
 
 def _is_special(entry: os.DirEntry[str]) -> bool:

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from kfmt_cli.core.directories import files_below
+from kfmt_cli.core.directories import each_directory
 from kfmt_cli.core.placeholders import is_elsewhere
 from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, kind_of
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.names import MANIFEST, STORED_INDEXES, STORED_STEM, mark_of
-from kfmt_cli.disk.tree import printable
+from kfmt_cli.disk.tree import unlisted
 
 BLOCK = 512  # the unit of `st_blocks`
 LOGS = "logs"
@@ -72,13 +72,9 @@ def usage_below(top: str, complain: Callable[[str], None]) -> list[Usage]:
     name = os.path.abspath(top).rpartition(os.sep)[2]  # noqa: PTH100 (links are kept)
     found = {purpose: Usage(purpose) for purpose in PURPOSES}
     seen: set[tuple[int, int]] = set()
-
-    def skip(error: OSError) -> None:
-        complain(f"{printable(str(error.filename))}: {error.strerror}")
-
-    for folder, files in files_below(top, skip):
+    for folder, its in each_directory(top, unlisted(complain)):
         of_folder = _purpose_of_all(f"{name}{os.sep}{os.path.relpath(folder, top)}")
-        for entry in files:
+        for entry in its.files:
             try:
                 status = entry.stat(follow_symlinks=False)
             except OSError:

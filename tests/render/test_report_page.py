@@ -111,7 +111,7 @@ def test_findings_are_filtered_and_searched(pages: dict[str, str], browser: Any)
     page.fill("#find", "crc-mismatch")
     assert 0 < n_shown() < n_all
     codes = page.evaluate(f"{shown}.map((row) => row.closest('.group').querySelector('h3').id)")
-    assert set(codes) == {"code-crc-mismatch"}
+    assert set(codes) == {"code-crc-mismatch-error"}
     page.fill("#find", "zero-hole-0")
     files = page.evaluate(f"{shown}.map((row) => row.cells[0].textContent)")
     assert files

@@ -19,7 +19,7 @@ from kfmt_cli.disk.tree import as_given
 from kfmt_cli.findings import files as kind_codes
 from kfmt_cli.findings import partition as partition_codes
 from kfmt_cli.findings.consequences import REBUILD_ABORTS, WANT_INDEX
-from kfmt_cli.render.style import count, grouped, shell_path
+from kfmt_cli.render.style import count, grouped, shell_path, shell_quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def _gains(reports: Sequence[CheckedDirectory]) -> bool:
 def _identify(path: str, lines: list[str]) -> NextStep:
     """The step that writes the missing meta.properties of a log directory."""
     file = shell_path(str(Path(path) / "meta.properties"))
-    words = " ".join(map(shell_path, ("printf", "%s\\n", *lines)))
+    words = " ".join(map(shell_quoted, ("printf", "%s\\n", *lines)))
     return NextStep(path, f"{words} > {file}", "the broker does not start without this file")
 
 

@@ -11,7 +11,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from kfmt_cli.commands.python.python_answer import Answer, answer_of
-from kfmt_cli.commands.python.read import Path, Paths, milliseconds, path_names, texts
+from kfmt_cli.commands.python.read import (
+    Path,
+    Paths,
+    milliseconds,
+    need_integers,
+    path_names,
+    texts,
+)
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores
@@ -91,9 +98,7 @@ def find(
     if sum(wanted is not None for wanted in (offset, timestamp, key, producer_id)) != 1:
         raise UsageError("pass exactly one of offset, timestamp, key and producer_id")
     at = milliseconds(timestamp, up=True)
-    for name, value in (("offset", offset), ("timestamp", at), ("producer_id", producer_id)):
-        if value is not None and not isinstance(value, int):
-            raise UsageError(f"{name} is {value!r}; it must be an integer")
+    need_integers(offset=offset, timestamp=at, producer_id=producer_id)
 
     def command(run: Run) -> None:
         sought_key = key.encode() if isinstance(key, str) else key

@@ -252,11 +252,17 @@ def _selected(
 ) -> Selection:
     """The bounds of rows; raises UsageError for those that are no numbers."""
     since, until = milliseconds(first_time, up=True), milliseconds(last_time)
-    given = {"first_offset": first_offset, "last_offset": last_offset}
-    for name, value in {**given, "first_time": since, "last_time": until}.items():
+    need_integers(
+        first_offset=first_offset, last_offset=last_offset, first_time=since, last_time=until
+    )
+    return Selection(first_offset, last_offset, since, until)
+
+
+def need_integers(**given: object) -> None:
+    """Raise UsageError for a value that is neither an integer nor None."""
+    for name, value in given.items():
         if value is not None and not isinstance(value, int):
             raise UsageError(f"{name} is {value!r}; it must be an integer")
-    return Selection(first_offset, last_offset, since, until)
 
 
 def milliseconds(time: int | datetime | None, *, up: bool = False) -> int | None:

@@ -244,13 +244,10 @@ def _topic_id(folder: Folder, unread: list[InputError]) -> str | None:
 
 def _damaged(folder: Folder, report: CheckedDirectory, unread: list[InputError]) -> Ranges:
     """The offsets in damaged batches of a partition's logs, and those of unreadable logs."""
-    bases = [log.base for log in folder.logs]
+    named = [log.base for log in folder.logs]
     was_read = {log.base for log in report.prints}
-    found = [
-        (base, (bases[i + 1] if i + 1 < len(bases) else base + 1) - 1)
-        for i, base in enumerate(bases)
-        if base not in was_read
-    ]
+    ends = [*(base - 1 for base in named[1:]), *named[-1:]]
+    found = [pair for pair in zip(named, ends, strict=True) if pair[0] not in was_read]
     bases = sorted(report.extents)
     following = dict(zip(bases, [*bases[1:], None], strict=True)) if bases else {}
     for file in _with_errors(folder, report):

@@ -261,10 +261,11 @@ def _place(name: str) -> tuple[Any, Any, Any]:
 
 def _outermost(paths: Iterable[str]) -> Iterator[str]:
     """The directories that are not in another one of them, each once."""
-    reals = {path: Path(path).resolve() for path in paths}
-    for i, (path, real) in enumerate(reals.items()):
-        others = list(reals.values())
-        if real not in others[:i] and not any(above in real.parents for above in others):
+    by_real: dict[Path, str] = {}
+    for path in paths:
+        by_real.setdefault(Path(path).resolve(), path)
+    for real, path in by_real.items():
+        if by_real.keys().isdisjoint(real.parents):
             yield path
 
 
@@ -294,8 +295,9 @@ def look(task: LogTask, deep: bool, limit: Limit) -> LogNumbers | str:
                     shape.take(part)
             if deep:
                 found.look_inside(block, limit, findings)
-            found.damaged += int((block.batches.crc_valid == 0).sum())
-            found.damaged += len({finding.batch for finding in findings})
+            if deep or wanted:
+                n_undecoded = len({finding.batch for finding in findings})
+                found.damaged += int((block.batches.crc_valid == 0).sum()) + n_undecoded
         if not (reader.n_batches or reader.plausible or file.named_by_kafka) and reader.bytes_read:
             return no_batch_found(file.name)
         found.finish(n_bytes if wanted else reader.bytes_read)
