@@ -11,7 +11,7 @@ import numpy as np
 
 from kfmt_cli.arrow.columns.arrays import LEAST_MILLISECONDS, MOST_MILLISECONDS
 from kfmt_cli.arrow.inputs import input_of, packed, reader_of
-from kfmt_cli.checks.log.packs import look_inside, read_pack
+from kfmt_cli.checks.log.packs import checked_pack, look_inside
 from kfmt_cli.checks.log.verifier import Stretch
 from kfmt_cli.checks.registry import every_code
 from kfmt_cli.disk.tree import printable
@@ -146,7 +146,7 @@ def check_pieces(request: Request, pieces: Sequence[Piece]) -> Iterator[Checked]
 
 def _check_pack(request: Request, pieces: Sequence[Piece]) -> list[Checked | None]:
     """Check the healthy logs of a pack; None for each log that must be checked individually."""
-    pack = read_pack([input_of(piece) for piece in pieces])
+    pack = checked_pack([input_of(piece) for piece in pieces])
     if request.deep:
         look_inside(pack, request.limit)
     same_size = pack.sizes == np.array([piece.size for piece in pieces])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kfmt_cli.checks.history.facts import History, histories
 from kfmt_cli.checks.index.checker import IndexChecker, IndexReading
 from kfmt_cli.checks.index.packs import sizes_of_indexes
-from kfmt_cli.checks.log.packs import read_pack, verified
+from kfmt_cli.checks.log.packs import checked_pack, verified
 from kfmt_cli.checks.log.verifier import Verified, Verifier
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.tree import is_segment
@@ -73,7 +73,7 @@ class SegmentChecker:
 
     def small(self, segments: Sequence[Segment]) -> list[CheckedSegment | None]:
         """Check small segments together; None for one that must be checked by itself."""
-        pack = read_pack([segment.log for segment in segments if segment.log is not None])
+        pack = checked_pack([segment.log for segment in segments if segment.log is not None])
         known = histories(pack, prints=self.prints)
         healthy = sizes_of_indexes(segments, pack, self.indexes.interval)
         done: list[CheckedSegment | None] = []

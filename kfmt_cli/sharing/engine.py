@@ -1,7 +1,7 @@
 """The engine: many files at work on several cores, outcomes in order.
 
 Small files are processed together, a large one in parts if its work allows that, and others by
-themselves. A `Work` says how; `verify-crc`, `index-check` and `check` each have one.
+themselves. A `Work` says how; `verify-crc`, `index-check`, `check` and `stat` each have one.
 """
 
 from __future__ import annotations

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,13 @@ from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.checks.log import packs
 from kfmt_cli.checks.log.verifier import Verifier
 from kfmt_cli.commands.index_check import command as index_check
+from kfmt_cli.commands.stat.log_work import LogNumbers, LogTask, StatWork
 from kfmt_cli.commands.verify_crc import command as verify
 from kfmt_cli.commands.verify_crc import log_work
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.tree import classify
 from kfmt_cli.findings.finding import Finding
+from kfmt_cli.log.selection.select import Selection
 from kfmt_cli.rows.result import Result
 from kfmt_cli.rows.types.finding_row import finding_row
 from kfmt_cli.sharing import engine, processes
@@ -119,6 +124,51 @@ def test_verify_crc_of_packs(deep: bool, tmp_path: Path, monkeypatch: pytest.Mon
             one_by_one.setattr(engine, "together", alone)
             assert check(folder) == together, f"mutant {i}"
         shutil.rmtree(folder)
+
+
+def test_stat_of_packs(tmp_path: Path) -> None:
+    rng = random.Random(6)
+    work = StatWork(False, Limit())
+    n_packed = n_alone = 0
+    for i in range(40):
+        folder = tmp_path / str(i)
+        shutil.copytree(PARTITIONS[i % 3], folder)
+        shutil.copy(UPGRADED, folder)
+        (folder / f"{10**6:020}.log").touch()
+        harmed(folder, rng, (".log",))
+        tasks = [
+            LogTask(classify(str(path), path.name), Selection(), cells)
+            for path, cells in zip(sorted(folder.glob("*.log")), itertools.cycle([None, 0, 5]))
+        ]
+        for task, found in zip(tasks, work.together(tasks), strict=True):
+            n_packed += found is not None
+            n_alone += found is None
+            if found is not None:
+                assert plain(found) == plain(work.alone(task)), f"mutant {i}, {task.file}"
+        shutil.rmtree(folder)
+    assert n_packed > 100
+    assert n_alone > 20
+
+
+def plain(found: LogNumbers) -> object:
+    """Numbers of a log in a form that can be compared."""
+    numbers, shape = found
+    parts = shape and [asdict(shape.buckets), shape.codecs, asdict(shape.order)]
+    strip = shape and shape.strip
+    return repr((asdict(numbers), parts, strip and [cell.values() for cell in strip.cells()]))
+
+
+def test_a_pipe_is_read_by_itself(tmp_path: Path) -> None:
+    """Opening it a second time would lose what its writer wrote."""
+    pipe = tmp_path / NAME
+    os.mkfifo(pipe)
+    cat = subprocess.Popen(["bash", "-c", f"cat {ORDERS} > {pipe}"])
+    done = kfmt("stat", pipe, TXN, "--by", "segment", "--json")
+    assert cat.wait(10) == 0
+    assert [row["file"] for row in done.of("stat")] == [str(pipe), str(TXN)]
+    done = kfmt("verify-crc", pipe, TXN, "--json")  # now without a writer
+    assert done.code == 3
+    assert "a named pipe with no writer" in done.err
 
 
 @pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED], ids=lambda item: item.parent.name)

@@ -16,7 +16,7 @@ from kfmt_cli.arrow.columns.schema import schema_of
 from kfmt_cli.arrow.columns.sections import ArrowPart, part_of, record_batch, slices
 from kfmt_cli.arrow.inputs import input_of, packed, reader_of
 from kfmt_cli.arrow.topic_ids import TopicIds
-from kfmt_cli.checks.log.packs import read_pack
+from kfmt_cli.checks.log.packs import checked_pack
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.tree import classify, printable
@@ -262,7 +262,7 @@ def _records_of_pack(request: Request, pieces: Sequence[Piece], ids: TopicIds) -
 
 def healthy(pieces: Sequence[Piece]) -> Block | None:
     """The batches of logs, each with its file's number; None if any log is not healthy."""
-    pack = read_pack([input_of(piece) for piece in pieces])
+    pack = checked_pack([input_of(piece) for piece in pieces])
     if not pack.good.all() or (pack.sizes != np.array([piece.size for piece in pieces])).any():
         return None
     pack.batches.file_number = pack.owner

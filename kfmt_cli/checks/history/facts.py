@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfmt_cli.broker.transactions.producers import Event, events_of
-from kfmt_cli.checks.log.packs import Pack
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import MAX_SEQUENCE
 from kfmt_cli.log.block import Block
+from kfmt_cli.log.pack import Pack
 from kfmt_cli.rows.log_tables import BatchTable
 
 _SEQUENCE = (

@@ -23,7 +23,7 @@ from kfmt_cli.checks.index.entry_rules import (
     is_further_on,
     is_sparse,
 )
-from kfmt_cli.checks.log.packs import Pack, read_pack, read_small
+from kfmt_cli.checks.log.packs import checked_pack
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
@@ -31,6 +31,7 @@ from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.log.block import max_timestamps
+from kfmt_cli.log.pack import Pack, read_small
 from kfmt_cli.rows.log_tables import EntryTable
 
 LAYOUTS = {OFFSET_INDEX: OFFSET_INDEX_ENTRY, TIME_INDEX: TIME_INDEX_ENTRY}
@@ -58,7 +59,7 @@ class _PackEntries:
 def check_pack(segments: Sequence[Segment], interval: int) -> list[Sizes | None]:
     """Kind, bytes and entries of each index of a healthy segment; None for any other segment."""
     logs = [segment.log for segment in segments if segment.log is not None]
-    return sizes_of_indexes(segments, read_pack(logs), interval)
+    return sizes_of_indexes(segments, checked_pack(logs), interval)
 
 
 def sizes_of_indexes(segments: Sequence[Segment], logs: Pack, interval: int) -> list[Sizes | None]:

@@ -7,10 +7,7 @@ file with something odd again, and reports what and where.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,19 +20,14 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import scan
 from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.core.parallel import SMALL, map_ordered, together
-from kfmt_cli.core.placeholders import CONNECTIONS, is_elsewhere
-from kfmt_cli.core.source import open_source
-from kfmt_cli.core.throttle import PACE
+from kfmt_cli.core.parallel import together
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import size_of
-from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.log.block import Block, read_batches
-from kfmt_cli.log.damages.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS
+from kfmt_cli.log.block import Block
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
+from kfmt_cli.log.pack import Pack, is_packable, read_pack
 from kfmt_cli.log.records import Records
 from kfmt_cli.rows.log_tables import BatchTable
 
@@ -48,78 +40,24 @@ _END = scan.WALKS["END"]
 
 def packs(files: Iterable[Input]) -> Iterator[list[Input]]:
     """The files in order, small ones together, others alone."""
-    return together(files, lambda file: size_of(file) if file.kind is LOG else None)
+    return together(files, lambda file: size_of(file) if is_packable(file) else None)
 
 
-@dataclass(slots=True)
-class Pack:
-    """Small logs with their bytes joined."""
-
-    files: Sequence[Input]
-    data: bytes
-    sizes: IntArray
-    """The size of each file in bytes."""
-    batches: BatchTable
-    """The batches of all files; positions count in each file, numbers in the pack."""
-    owner: IntArray
-    """Each batch's file."""
-    good: BoolArray
-    """Which files have nothing odd so far."""
-
-    def refuse(self, findings: Iterable[Finding]) -> None:
-        """Mark the files that these findings are about as not good."""
-        for finding in findings:
-            if finding.batch is None:  # about one of them
-                self.good[:] = False
-            else:
-                self.good[self.owner[finding.batch]] = False
-
-    def healthy(self) -> Block:
-        """The batches of the good files."""
-        return Block("", self.data, 0, self.batches.select(self.good[self.owner]))
-
-    def bounds(self) -> Iterator[tuple[int, int]]:
-        """The first batch of each file, and the one after its last."""
-        counts = np.bincount(self.owner, minlength=len(self.files))
-        ends = np.cumsum(counts)
-        return zip((ends - counts).tolist(), ends.tolist(), strict=True)
-
-    def block(self, i: int) -> Block:
-        """The batches of a good file as a block of its own."""
-        first, end = np.searchsorted(self.owner, [i, i + 1])
-        batches = self.batches.select(slice(first, end))
-        batches.number -= first
-        return Block(self.files[i].name, self.data, 0, batches)
-
-
-def read_pack(files: Sequence[Input]) -> Pack:
+def checked_pack(files: Sequence[Input]) -> Pack:
     """Read the logs of a pack, and check their headers and checksums."""
-    connections = CONNECTIONS if any(is_elsewhere(file.path) for file in files) else 0
-    pieces = list(map_ordered(read_small, files, connections))
-    data = b"".join(piece or b"" for piece in pieces)
-    sizes = np.array([len(piece or b"") for piece in pieces], np.int64)
-    ends = np.cumsum(sizes)
-    regions = np.zeros((4, len(files)), np.int64)
-    regions[0], regions[1] = ends - sizes, ends
-    found = np.empty((3, len(data) // HEADER_UP_TO_MAGIC + 1), np.int64)
-    n = scan.walk(data, regions, MINIMUMS, found)
-    owner = found[2, :n].copy()
-    good = (regions[3] == _END) & np.array([piece is not None for piece in pieces])
-    starts, ends_ = found[0, :n].copy(), found[1, :n].copy()
-    batches = read_batches(data, 0, 0, starts, ends_, True)
-    batches.position -= regions[0][owner]
+    pack = read_pack(files)
+    batches, owner = pack.batches, pack.owner
     bases = np.array([UNKNOWN if file.base_offset is None else file.base_offset for file in files])
-    good[owner[_is_odd(batches, owner, bases)]] = False
-    pack = Pack(files, data, sizes, batches, owner, good)
+    pack.good[owner[_is_odd(batches, owner, bases)]] = False
     if _further(Scope.HEADERS):
-        pack.refuse(_look(Block("", data, 0, batches), None, Scope.HEADERS))
+        pack.refuse(_look(Block("", pack.data, 0, batches), None, Scope.HEADERS))
         _look_by_file(pack, Scope.HEADERS, None)
     return pack
 
 
 def verify_pack(files: Sequence[Input], deep: bool, limit: Limit) -> list[Verified | None]:
     """The result for each file of a pack, None for one that must be checked by itself."""
-    return verified(read_pack(files), deep, limit)
+    return verified(checked_pack(files), deep, limit)
 
 
 def verified(pack: Pack, deep: bool, limit: Limit) -> list[Verified | None]:
@@ -135,39 +73,6 @@ def verified(pack: Pack, deep: bool, limit: Limit) -> list[Verified | None]:
         Verified(size, n_batches[i], n_records[i], extents[i]) if pack.good[i] else None
         for i, size in enumerate(pack.sizes.tolist())
     ]
-
-
-def read_small(file: Input) -> bytes | None:
-    """A small file's bytes; None if it is not small or cannot be read."""
-    if is_elsewhere(file.path):
-        return _fetched(file)
-    try:
-        handle = os.open(file.path, _FLAGS)
-    except OSError:
-        return None
-    try:
-        about = os.fstat(handle)
-        if not stat.S_ISREG(about.st_mode) or about.st_size > SMALL:
-            return None
-        data = os.pread(handle, about.st_size + 1, 0)
-        PACE.spent(len(data))
-        PACE.done(handle)
-        return data if len(data) == about.st_size else None
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
-
-
-def _fetched(file: Input) -> bytes | None:
-    """`read_small` for a file whose bytes are elsewhere."""
-    try:
-        with closing(open_source(file.path, file.name)) as source:
-            size = source.size
-            data = b"" if size is None or size > SMALL else source.block(0, size, size)
-    except InputError:
-        return None
-    return data if len(data) == size else None
 
 
 def _is_odd(batches: BatchTable, owner: IntArray, bases: IntArray) -> BoolArray:

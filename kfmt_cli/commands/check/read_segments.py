@@ -11,6 +11,7 @@ from kfmt_cli.checks.whole_segment import CheckedSegment, SegmentChecker
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.tree import Folder, inputs_in, size_of
+from kfmt_cli.log.pack import is_packable
 from kfmt_cli.sharing.engine import Work
 
 
@@ -49,7 +50,7 @@ class SegmentWork(Work[Segment, CheckedSegment, None]):
     checker: SegmentChecker
 
     def is_packed(self, item: Segment) -> bool:
-        return item.log is not None and item.log.kind is LOG
+        return item.log is not None and is_packable(item.log)
 
     def together(self, items: Sequence[Segment]) -> list[CheckedSegment | None]:
         return self.checker.small(items)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from kfmt_cli.checks.log.packs import Pack, read_pack
+from kfmt_cli.checks.log.packs import checked_pack
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.derived_columns import complete, record_rows
+from kfmt_cli.log.pack import Pack
 from kfmt_cli.log.reading import RowsReading
 from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.rows.log_tables import BatchTable
@@ -31,7 +32,7 @@ def written(
     files: list[Input],
 ) -> list[Piece]:
     """The text of the files in order; a file that must be read individually is returned itself."""
-    pack = read_pack(files)
+    pack = checked_pack(files)
     for i, file in enumerate(files):
         if reading.records and decoder_of(file) is not None:
             pack.good[i] = False

@@ -19,6 +19,7 @@ from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.targets import targets
 from kfmt_cli.disk.tree import size_of
 from kfmt_cli.errors import ExitCode, InputError
+from kfmt_cli.log.pack import is_packable
 from kfmt_cli.rows.documents import LOOKUP
 from kfmt_cli.rows.result import Result
 from kfmt_cli.sharing.engine import Work, outcomes
@@ -90,7 +91,7 @@ class IndexWork(Work[Segment, list[Result], None]):
     checker: IndexChecker
 
     def is_packed(self, item: Segment) -> bool:
-        return item.log is not None
+        return item.log is not None and is_packable(item.log)
 
     def together(self, items: Sequence[Segment]) -> list[list[Result] | None]:
         from kfmt_cli.checks.index.packs import check_pack

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.commands.stat.codec_trial import Codec, try_codecs
 from kfmt_cli.commands.stat.disk_usage import show_usage
 from kfmt_cli.commands.stat.lines import columns, more_lines
-from kfmt_cli.commands.stat.log_shapes import Shapes, Strips, strip_of
+from kfmt_cli.commands.stat.log_shapes import Shapes, Strips
+from kfmt_cli.commands.stat.log_work import LogNumbers, LogTask, StatWork
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.partition_path import place_members
@@ -26,17 +25,14 @@ from kfmt_cli.disk.partitions import Partition, partitions_below
 from kfmt_cli.disk.targets import GivenPath
 from kfmt_cli.disk.tree import is_folder, size_of
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings.finding import Finding
-from kfmt_cli.log.open_log import no_batch_found
-from kfmt_cli.log.reader import BLOCK, LogReader
 from kfmt_cli.log.selection.select import Asked, Selection
-from kfmt_cli.log.summary.shape import Shape
 from kfmt_cli.log.summary.statistics import Statistics
 from kfmt_cli.render.style import count, human
 from kfmt_cli.render.tables.line_table import LineTable
 from kfmt_cli.rows.column import PLACE, Placed
 from kfmt_cli.rows.documents import STATISTICS
-from kfmt_cli.sharing.processes import at_once, map_processes, worth
+from kfmt_cli.sharing.engine import outcomes
+from kfmt_cli.sharing.processes import worth
 from kfmt_cli.sharing.sampling import sampled, slices_of, written_size
 
 LEVELS = TOPIC, PARTITION, SEGMENT = "topic", "partition", "segment"
@@ -47,11 +43,6 @@ _OF_BATCHES = (
     *("batches", "records", "producers", "transactional_batches", "control_batches"),
     "timestamp_skew_ms",
 )
-
-
-LogNumbers = tuple[Statistics, Shape | None]
-LogTask = tuple[Input, Selection, int | None]
-"""A log, its selection, and the cells of its strip; None for no shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +93,16 @@ class Stat:
         logs = list(self._logs(partitions))
         files = [file for _, file, _ in logs]
         sizes = list(map(size_of, files))
-        outcomes: Iterator[LogNumbers | str]
-        if self.sample is None:
-            outcomes = self._all(logs, sum(sizes))
-        else:
-            outcomes = self._sampled(files, self.sample)
+        is_sample = self.sample is not None
+        every = self._sampled(files) if is_sample else self._all(logs, sizes)
         rows: dict[StatSubject, Statistics] = {}
         places: dict[str | None, set[str]] = {}
         shapes = Shapes()
         with self.run.host.progress(sum(sizes)) as progress:
-            for (partition, file, _), size, found in zip(logs, sizes, outcomes, strict=True):
+            for (partition, file, _), size, found in zip(logs, sizes, every, strict=True):
                 progress.advance(size)
-                if isinstance(found, str):
-                    self.run.complain(found)
+                if isinstance(found, InputError):
+                    self.run.complain(str(found))
                     continue
                 numbers, shape = found
                 for subject in dict.fromkeys(_subject(of, partition, file) for of in self.levels):
@@ -140,29 +128,30 @@ class Stat:
         try_codecs(self.run, self.what_if, partitions, self.limit, self.codec_sample)
 
     def _all(
-        self, logs: list[tuple[Partition, Input, Selection]], n_bytes: int
-    ) -> Iterator[LogNumbers | str]:
-        """The statistics of each complete log, or why it cannot be read. n_bytes: total size."""
+        self, logs: list[tuple[Partition, Input, Selection]], sizes: list[int]
+    ) -> Iterator[LogNumbers | InputError]:
+        """The statistics of each complete log, or why it cannot be read. sizes: in bytes."""
         cells: list[int | None] = [None] * len(logs)
         if self.plot:
             shares = None if self.strips is None else self.strips.shares([log[1] for log in logs])
             cells = list(shares or [0] * len(logs))
-        tasks = [(log[1], log[2], n) for log, n in zip(logs, cells, strict=True)]
-        work = partial(look, deep=self.deep, limit=self.limit)
-        jobs = worth(self.jobs, n_bytes)
-        yield from map_processes(work, tasks, jobs, at_once(len(logs), jobs))
+        tasks = [LogTask(log[1], log[2], n) for log, n in zip(logs, cells, strict=True)]
+        work, jobs = StatWork(self.deep, self.limit), worth(self.jobs, sum(sizes))
+        counted = outcomes(work, zip(tasks, sizes, strict=True), jobs)
+        for task, found in zip(tasks, counted, strict=True):
+            yield work.tried(task) if found is None else found
 
-    def _sampled(self, logs: list[Input], budget: int) -> Iterator[LogNumbers | str]:
+    def _sampled(self, logs: list[Input]) -> Iterator[LogNumbers | InputError]:
         """The statistics of each log from a sample, or why it cannot be read."""
         sizes = list(map(written_size, logs))
-        slices = slices_of(sizes, budget)
+        slices = slices_of(sizes, self.sample or 0)
         of_logs = {i: list(its) for i, its in groupby(slices, key=lambda part: part.log)}
         n_read = 0
         for i, (file, size) in enumerate(zip(logs, sizes, strict=True)):
             try:
                 found, n = sampled(file, size, of_logs.get(i, ()))
             except InputError as error:
-                yield str(error)
+                yield error
                 continue
             n_read += n
             yield found, None
@@ -272,40 +261,6 @@ def _outermost(paths: Iterable[str]) -> Iterator[str]:
 def _above(name: str) -> str:
     """The log directory from the displayed name of a partition or log."""
     return str(place_members(name, Placed.PARTITION)["log_dir"] or os.curdir)
-
-
-def look(task: LogTask, deep: bool, limit: Limit) -> LogNumbers | str:
-    """The statistics of a log's selected records and its shape, or why it cannot be read."""
-    file, wanted, n_cells = task
-    found = Statistics(segments=1)
-    shape = None if n_cells is None else Shape(strip=strip_of(file, n_cells))
-    try:
-        source = open_source(file.path, file.name)
-    except InputError as error:
-        return str(error)
-    try:
-        reader = LogReader(source, file.base_offset, checked=deep, first_block=BLOCK)
-        n_bytes = 0
-        for block in reader.blocks():
-            findings: list[Finding] = []
-            for part in wanted.counted(block, limit, findings) if wanted else (block,):
-                n_bytes += int(part.batches.size.sum())
-                found.take(part, is_counted=bool(wanted))
-                if shape is not None:
-                    shape.take(part)
-            if deep:
-                found.look_inside(block, limit, findings)
-            if deep or wanted:
-                n_undecoded = len({finding.batch for finding in findings})
-                found.damaged += int((block.batches.crc_valid == 0).sum()) + n_undecoded
-        if not (reader.n_batches or reader.plausible or file.named_by_kafka) and reader.bytes_read:
-            return no_batch_found(file.name)
-        found.finish(n_bytes if wanted else reader.bytes_read)
-    except InputError as error:
-        return str(error)
-    finally:
-        source.close()
-    return found, shape
 
 
 def stat_row(found: Statistics) -> dict[str, object]:

@@ -15,6 +15,7 @@ from kfmt_cli.checks.log.verifier import MOST_HANDED, Stretch, Verified, Verifie
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.findings.finding import Finding, in_order
+from kfmt_cli.log.pack import is_packable
 from kfmt_cli.sharing.engine import Work
 from kfmt_cli.sharing.piece import Piece, cut
 
@@ -46,7 +47,7 @@ class LogWork(Work[Input, CheckedLog, PieceFindings]):
     verifier: Verifier
 
     def is_packed(self, item: Input) -> bool:
-        return item.kind is LOG
+        return is_packable(item)
 
     def together(self, items: Sequence[Input]) -> list[CheckedLog | None]:
         from kfmt_cli.checks.log.packs import verify_pack

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,8 +15,10 @@ from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import HEADER_SIZE, Block, runs
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
+from kfmt_cli.rows.log_tables import BatchTable
 
 BUCKETS = 41  # powers of two
+MOST_CODES = 8  # codecs and magics that a batch can name
 LEAST_SLICES = 10  # the fewest for an error estimate
 SURE = 1.96  # standard errors to each side, for 95 % confidence
 _SUMS = (
@@ -87,29 +90,10 @@ class Statistics:
         """Add the next block, by its headers. is_counted: `records_count` is valid for wrappers as
         well."""
         batches = block.batches
-        if not len(batches):
-            return
-        self.batches += len(batches)
-        self.in_batches += int(batches.size.sum())
-        if is_counted:
-            counts = np.maximum(batches.records_count, 0)
-        else:
-            counts = batches.counted_records
-            self.hidden += int(((batches.is_v2 == 0) & (batches.compression != 0)).sum())
-        self.records += int(counts.sum())
-        self.record_buckets += _buckets(counts)
-        self.byte_buckets += _buckets(batches.size)
-        for number, n in _counted(batches.compression):
-            name = codec_name(number)
-            self.codecs[name] = self.codecs.get(name, 0) + n
-        for number, n in _counted(batches.magic):
-            self.magics[str(number)] = self.magics.get(str(number), 0) + n
-        base = np.where(batches.has_base_offset == 1, batches.base_offset, batches.last_offset)
-        self._offsets(int(base.min()), int(batches.last_offset.max()))
-        self._times(block)
-        self.producer_ids.update(batches.producer_id[_of_producers(block)].tolist())
-        self.transactional_batches += int((batches.transactional * (batches.is_v2 == 1)).sum())
-        self.control_batches += int((batches.control * (batches.is_v2 == 1)).sum())
+        if len(batches):
+            owner = np.zeros(len(batches), np.int64)
+            before = -1 if self.max_timestamp is None else self.max_timestamp
+            self._join(*statistics_of(batches, owner, 1, is_counted=is_counted, before=before))
 
     def look_inside(self, block: Block, limit: Limit, findings: list[Finding]) -> None:
         """Add the same block's records. findings: gets those about batches that cannot be
@@ -153,26 +137,15 @@ class Statistics:
         if self.first_offset is not None and self.last_offset is not None:
             self.span = self.last_offset - self.first_offset + 1
 
-    def _times(self, block: Block) -> None:
-        batches = block.batches
-        timed = (batches.has_timestamp == 1) & (batches.max_timestamp >= 0)
-        if not timed.any():
-            return
-        times = batches.max_timestamp[timed]
-        before = -1 if self.max_timestamp is None else self.max_timestamp
-        largest = np.maximum.accumulate(np.concatenate([[before], times]))
-        self.timestamp_skew_ms = max(self.timestamp_skew_ms, int((largest[1:] - times).max()))
-        least = int(batches.select(timed).first_times.min())
-        known = self.min_timestamp
-        self.min_timestamp = least if known is None else min(known, least)
-        self.max_timestamp = int(largest[-1])
-
     def add(self, later: Statistics) -> None:
         """Add the statistics of later logs."""
         if later.min_timestamp is not None and self.max_timestamp is not None:
             self.timestamp_skew_ms = max(
                 self.timestamp_skew_ms, self.max_timestamp - later.min_timestamp
             )
+        self._join(later)
+
+    def _join(self, later: Statistics) -> None:
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(later, name))
         for name in ("packed", "unpacked", "null_keys", "empty_keys", "tombstones"):
@@ -310,22 +283,78 @@ def _per(number: int, of: int, digits: int) -> float | None:
     return round(number / of, digits) if of else None
 
 
-def _counted(values: IntArray) -> Iterator[tuple[int, int]]:
-    """Each value and its count; the values are small and not negative."""
-    counts = np.bincount(values)
+def statistics_of(
+    batches: BatchTable,
+    owner: IntArray,
+    n_logs: int,
+    *,
+    is_counted: bool = False,
+    before: int = -1,
+) -> list[Statistics]:
+    """The statistics of the batches of each of several logs, by their headers.
+
+    owner: each batch's log, in order. is_counted: `records_count` is valid for wrappers as well.
+    before: the largest timestamp before these.
+    """
+    is_v2 = batches.is_v2 == 1
+    counts = np.maximum(batches.records_count, 0) if is_counted else batches.counted_records
+    hidden = np.zeros_like(is_v2) if is_counted else ~is_v2 & (batches.compression != 0)
+    each = {
+        "batches": None,
+        "in_batches": batches.size,
+        "records": counts,
+        "hidden": hidden,
+        "transactional_batches": batches.transactional * is_v2,
+        "control_batches": batches.control * is_v2,
+    }
+    sums = (
+        np.bincount(owner, values, n_logs).astype(np.int64).tolist() for values in each.values()
+    )
+    found = [Statistics(**dict(zip(each, own, strict=True))) for own in zip(*sums, strict=True)]
+
+    def counted(values: IntArray, most: int) -> IntArray:
+        """How often each value below `most` is in each log."""
+        return np.bincount(owner * most + values, minlength=n_logs * most).reshape(n_logs, most)
+
+    codecs, magics = counted(batches.compression, MOST_CODES), counted(batches.magic, MOST_CODES)
+    by_records, by_bytes = (counted(_buckets(each), BUCKETS) for each in (counts, batches.size))
+    for i, log in enumerate(found):
+        log.codecs = {codec_name(number): n for number, n in _nonzero(codecs[i])}
+        log.magics = {str(number): n for number, n in _nonzero(magics[i])}
+        log.record_buckets, log.byte_buckets = by_records[i], by_bytes[i]
+    base = np.where(batches.has_base_offset == 1, batches.base_offset, batches.last_offset)
+    for i, part in _parts(owner):
+        found[i]._offsets(int(base[part].min()), int(batches.last_offset[part].max()))
+    timed = (batches.has_timestamp == 1) & (batches.max_timestamp >= 0)
+    times, firsts = batches.max_timestamp[timed], batches.first_times[timed]
+    for i, part in _parts(owner[timed]):
+        largest = np.maximum(np.maximum.accumulate(times[part]), before)
+        found[i].timestamp_skew_ms = int((largest - times[part]).max())
+        found[i].min_timestamp, found[i].max_timestamp = int(firsts[part].min()), int(largest[-1])
+    produced = is_v2 & (batches.producer_id >= 0)
+    ids = batches.producer_id[produced]
+    for i, part in _parts(owner[produced]):
+        found[i].producer_ids = set(ids[part].tolist())
+    return found
+
+
+def _parts(owner: IntArray) -> Iterator[tuple[int, slice]]:
+    """Each log with rows, and the slice of its rows."""
+    ends = [*(np.flatnonzero(np.diff(owner)) + 1).tolist(), len(owner)]
+    for first, end in pairwise([0, *ends]) if len(owner) else ():
+        yield int(owner[first]), slice(first, end)
+
+
+def _nonzero(counts: IntArray) -> Iterator[tuple[int, int]]:
+    """The numbers with a count, and their counts."""
     for number in np.flatnonzero(counts).tolist():
         yield number, int(counts[number])
 
 
-def _of_producers(block: Block) -> IntArray:
-    rows: IntArray = np.flatnonzero((block.batches.is_v2 == 1) & (block.batches.producer_id >= 0))
-    return rows
-
-
 def _buckets(values: IntArray) -> IntArray:
-    """Counts of values per bucket: 0, 1, 2, 3–4, 5–8, …"""
+    """The bucket of each value: 0, 1, 2, 3–4, 5–8, …"""
     places = np.ceil(np.log2(np.maximum(values, 1))).astype(np.int64) + (values > 0)
-    found: IntArray = np.bincount(places.clip(0, BUCKETS - 1), minlength=BUCKETS)
+    found: IntArray = places.clip(0, BUCKETS - 1)
     return found
 
 
