@@ -16,6 +16,7 @@ from kfmt_cli.disk.tree import is_segment
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.block import Block
+from kfmt_cli.log.summary.log_numbers import LogNumbers, ShapeOf, numbers_in
 
 
 @dataclass(slots=True)
@@ -31,6 +32,9 @@ class CheckedSegment:
     """Why an index could not be read."""
     history: History | None = None
     """None if the log is not named like a segment."""
+    numbers: LogNumbers | None = None
+    """None if they are not wanted, or the log has findings, which other readers may judge in
+    another way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,8 @@ class SegmentChecker:
     indexes: IndexChecker
     prints: bool = False
     """Whether histories have fingerprints."""
+    shape_of: ShapeOf | None = None
+    """For the numbers of healthy logs; None if they are not wanted."""
 
     def check(
         self, segment: Segment, advance: Callable[[int], None] = lambda _: None
@@ -56,7 +62,14 @@ class SegmentChecker:
         if history is not None and self.prints:
             history.fingerprint = 0
 
+        numbers = None if self.shape_of is None else LogNumbers(self.shape_of(log))
+        is_healthy = True
+
         def watch(block: Block) -> None:
+            nonlocal is_healthy
+            is_healthy &= not block.findings
+            if numbers is not None and is_healthy:
+                numbers.take(block)
             # Both name control batches and open wrappers, in a table that others also read.
             table = block.batches.copy()
             own = Block(block.name, block.data, block.position, table, block.findings)
@@ -67,6 +80,9 @@ class SegmentChecker:
 
         found = yield from self.logs.findings(log, advance, watch)
         done = CheckedSegment(found, unread=unread, history=history)
+        if numbers is not None and is_healthy:
+            numbers.finish(found.bytes)
+            done.numbers = numbers
         if index is not None:
             done.index_findings += self._of_indexes(index, found.bytes)
         return done
@@ -76,12 +92,15 @@ class SegmentChecker:
         pack = checked_pack([segment.log for segment in segments if segment.log is not None])
         known = histories(pack, prints=self.prints)
         healthy = sizes_of_indexes(segments, pack, self.indexes.interval)
+        numbers = None if self.shape_of is None else numbers_in(pack, self.shape_of)
         done: list[CheckedSegment | None] = []
         for i, of_log in enumerate(verified(pack, self.logs.deep, self.logs.limit)):
             if of_log is None:
                 done.append(None)
                 continue
             checked = CheckedSegment(of_log, history=known[i])
+            if numbers is not None:
+                checked.numbers = numbers[i]
             if healthy[i] is None:
                 self._odd_indexes(segments[i], pack.block(i), checked)
             done.append(checked)

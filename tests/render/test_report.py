@@ -16,6 +16,8 @@ import markupsafe
 import pytest
 
 from kfmt_cli.commands.report import report_data
+from kfmt_cli.commands.stat import command as stat_command
+from kfmt_cli.sharing import engine
 from tests.rows.test_contract import TYPES, fits
 from tests.support.samples import ORDERS, Row, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
@@ -108,6 +110,31 @@ def test_the_strips_cover_the_logs(tmp_path: Path) -> None:
         if strip["index_entries"]:
             entries = kfmt("dump", Path(path).with_suffix(".index"), "--json").rows
             assert strip["index_entries"] == len(entries)
+
+
+def test_it_reads_healthy_logs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checking a log also counts it; `stat` reads those with findings, as it judges them itself."""
+    logs = tmp_path / "logs"
+    shutil.copytree(BROKER / "orders-0", logs / "orders-0")
+    shutil.copytree(BROKER / "orders-0", logs / "large-0")
+    first, *others = sorted((logs / "large-0").glob("*.log"))
+    first.write_bytes(b"".join(path.read_bytes() for path in (first, *others)))  # alone
+    for path in others:
+        path.unlink()
+    damaged = sorted((logs / "orders-0").glob("*.log"))[2]
+    data = bytearray(damaged.read_bytes())
+    data[-1] ^= 1
+    damaged.write_bytes(data)
+    read: list[str] = []
+
+    def outcomes(work: Any, sized: Any, *more: Any) -> Any:
+        read.extend(Path(task[0].path).name for task, _ in sized)
+        return engine.outcomes(work, sized, *more)
+
+    monkeypatch.setattr(stat_command, "outcomes", outcomes)
+    _, rows = made(logs, at=tmp_path)
+    assert read == [damaged.name]
+    assert len(of(rows, "segment_strip")) == 8
 
 
 def test_codecs_are_tried_on_a_sample_of_all_partitions(

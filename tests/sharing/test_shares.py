@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import random
 import shutil
@@ -19,13 +18,15 @@ from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.checks.log import packs
 from kfmt_cli.checks.log.verifier import Verifier
 from kfmt_cli.commands.index_check import command as index_check
-from kfmt_cli.commands.stat.log_work import LogNumbers, LogTask, StatWork
+from kfmt_cli.commands.stat.log_shapes import LogShapes
+from kfmt_cli.commands.stat.log_work import StatWork
 from kfmt_cli.commands.verify_crc import command as verify
 from kfmt_cli.commands.verify_crc import log_work
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.selection.select import Selection
+from kfmt_cli.log.summary.log_numbers import LogNumbers, no_shape
 from kfmt_cli.rows.result import Result
 from kfmt_cli.rows.types.finding_row import finding_row
 from kfmt_cli.sharing import engine, processes
@@ -128,7 +129,6 @@ def test_verify_crc_of_packs(deep: bool, tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_stat_of_packs(tmp_path: Path) -> None:
     rng = random.Random(6)
-    work = StatWork(False, Limit())
     n_packed = n_alone = 0
     for i in range(40):
         folder = tmp_path / str(i)
@@ -136,15 +136,15 @@ def test_stat_of_packs(tmp_path: Path) -> None:
         shutil.copy(UPGRADED, folder)
         (folder / f"{10**6:020}.log").touch()
         harmed(folder, rng, (".log",))
-        tasks = [
-            LogTask(classify(str(path), path.name), Selection(), cells)
-            for path, cells in zip(sorted(folder.glob("*.log")), itertools.cycle([None, 0, 5]))
-        ]
+        logs = [classify(str(path), path.name) for path in sorted(folder.glob("*.log"))]
+        shapes = LogShapes({log.path: 5 for log in logs[::2]})
+        work = StatWork(False, Limit(), shapes if i % 3 else no_shape)
+        tasks = [(log, Selection()) for log in logs]
         for task, found in zip(tasks, work.together(tasks), strict=True):
             n_packed += found is not None
             n_alone += found is None
             if found is not None:
-                assert plain(found) == plain(work.alone(task)), f"mutant {i}, {task.file}"
+                assert plain(found) == plain(work.alone(task)), f"mutant {i}, {task[0]}"
         shutil.rmtree(folder)
     assert n_packed > 100
     assert n_alone > 20
@@ -152,10 +152,12 @@ def test_stat_of_packs(tmp_path: Path) -> None:
 
 def plain(found: LogNumbers) -> object:
     """Numbers of a log in a form that can be compared."""
-    numbers, shape = found
+    shape = found.shape
     parts = shape and [asdict(shape.buckets), shape.codecs, asdict(shape.order)]
     strip = shape and shape.strip
-    return repr((asdict(numbers), parts, strip and [cell.values() for cell in strip.cells()]))
+    return repr(
+        (asdict(found.statistics), parts, strip and [cell.values() for cell in strip.cells()])
+    )
 
 
 def test_a_pipe_is_read_by_itself(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.directory import (
@@ -40,6 +41,9 @@ from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
 from kfmt_cli.sharing.engine import Outcome, outcomes
 from kfmt_cli.sharing.processes import worth
 
+if TYPE_CHECKING:
+    from kfmt_cli.commands.stat.log_shapes import CountedLogs
+
 # A file of unknown type is read as a log; reading fails if it is not one.
 _LOGS = LOGS | {UNKNOWN}
 # What a running broker leaves briefly at the end of a log that it is writing.
@@ -70,6 +74,8 @@ class CheckPaths:
     """Whether findings with this code count."""
     prints: bool = False
     """Whether replicas are compared after it: takes the prints of logs."""
+    counted: CountedLogs | None = None
+    """Receives the numbers of healthy logs, for `stat`."""
     _reports: dict[str, CheckedDirectory] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
     _places: set[str] = field(default_factory=set)
@@ -130,7 +136,9 @@ class CheckPaths:
     def _checker(self) -> SegmentChecker:
         logs = Verifier(True, self.limit, self.jobs)
         indexes = IndexChecker(self.limit, self.interval, self.most_findings)
-        return SegmentChecker(logs, indexes, self.prints)
+        return SegmentChecker(
+            logs, indexes, self.prints, None if self.counted is None else self.counted.shapes
+        )
 
     def _folders(self, found: list[GivenPath]) -> list[Folder]:
         """The distinct directories, by real path; creates a report for each."""
@@ -246,6 +254,8 @@ class CheckPaths:
             self._unread(outcome)
             self._try_indexes(segment)
             return None
+        if self.counted is not None and done.numbers is not None:
+            self.counted.numbers[log.path] = done.numbers
         self._verified(log, done.verified)
         self._findings(done.log_findings)
         self._of_indexes += done.index_findings

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from kfmt_cli import __version__
 from kfmt_cli.broker.cluster.placement import GROUPS
-from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.version import PredictedFor
 from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
 from kfmt_cli.commands.check.command import CheckPaths
@@ -27,13 +26,13 @@ from kfmt_cli.commands.retention.command import Retention
 from kfmt_cli.commands.run import Host, Progress, Run
 from kfmt_cli.commands.stat.codec_trial import Codec
 from kfmt_cli.commands.stat.command import PARTITION, TOPIC, Stat
-from kfmt_cli.commands.stat.log_shapes import Strips
+from kfmt_cli.commands.stat.log_shapes import CountedLogs, Strips
 from kfmt_cli.commands.state.command import ShowState, Wanted
 from kfmt_cli.commands.state.internal_topics import partitions_of
 from kfmt_cli.commands.txn.command import ShowTransactions
 from kfmt_cli.core.codecs.compress import COMPRESSORS
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.partitions import partitions_below
+from kfmt_cli.disk.partitions import Partition, partitions_below
 from kfmt_cli.disk.targets import GivenPath, listed
 from kfmt_cli.render.sinks.objects import ObjectSink
 from kfmt_cli.render.start_lines import Step, step_lines
@@ -102,11 +101,17 @@ class Gathering:
         """Collect the data of some paths; raises UsageError."""
         data = PageData()
         given = listed(paths)
+        partitions = partitions_below(given, lambda _: None, lambda _: None)
+        strips = Strips(CELLS, MOST_STRIPS)
+        counted = CountedLogs(strips.of([log for each in partitions for log in each.logs]))
         self._run(
-            data, lambda run: self._check(run, given, data), CHECK_RESULT, keeps=lambda _: True
+            data,
+            lambda run: self._check(run, given, data, counted),
+            CHECK_RESULT,
+            keeps=lambda _: True,
         )
-        self._run(data, lambda run: self._stat(run, given, data))
-        self._run(data, lambda run: self._txn(run, given, data), keeps=_is_of_transactions)
+        self._run(data, lambda run: self._stat(run, given, data, counted))
+        self._run(data, lambda run: self._txn(run, partitions, data), keeps=_is_of_transactions)
         self._run(data, lambda run: self._retention(run, given))
         offsets = [
             partition
@@ -138,8 +143,12 @@ class Gathering:
             data.tell(words)
         data.exit_code = max(data.exit_code, host.exit_code)
 
-    def _check(self, run: Run, given: Sequence[GivenPath | str], data: PageData) -> None:
-        task = CheckPaths(run, self.jobs, self.limit, INDEX_INTERVAL_BYTES, self.kafka, prints=True)
+    def _check(
+        self, run: Run, given: Sequence[GivenPath | str], data: PageData, counted: CountedLogs
+    ) -> None:
+        task = CheckPaths(
+            run, self.jobs, self.limit, kafka=self.kafka, prints=True, counted=counted
+        )
         run.sink.results(CHECK_RESULT)
         found = task.look(given)
         show(run, found.reports, found.starts, found.partitions)
@@ -150,7 +159,9 @@ class Gathering:
             data.cluster = [*answers(cluster), *cluster.evidence]
             put_rows(run, cluster, [p for p in cluster.partitions if p.needs_decision])
 
-    def _stat(self, run: Run, given: Sequence[GivenPath | str], data: PageData) -> None:
+    def _stat(
+        self, run: Run, given: Sequence[GivenPath | str], data: PageData, counted: CountedLogs
+    ) -> None:
         found = frozenset(row.file for row in data.of("finding"))
         task = Stat(
             run,
@@ -160,6 +171,7 @@ class Gathering:
             limit=self.limit,
             plot=True,
             strips=Strips(CELLS, MOST_STRIPS, first=found),
+            counted=counted,
             codec_sample=TRIED_BYTES,
         )
         task.paths(given)
@@ -167,13 +179,13 @@ class Gathering:
     def _retention(self, run: Run, given: Sequence[GivenPath | str]) -> None:
         Retention(run, self.settings, self.now, tells_skipped=False).paths(given)
 
-    def _txn(self, run: Run, given: Sequence[GivenPath | str], data: PageData) -> None:
+    def _txn(self, run: Run, partitions: Sequence[Partition], data: PageData) -> None:
         """Search for transactions only in partitions with transactional or control batches."""
         named = {
             row.file for row in data.partitions if row.transactional_batches or row.control_batches
         }
         task = ShowTransactions(run)
-        for partition in partitions_below(given, lambda _: None, lambda _: None):
+        for partition in partitions:
             if partition.name in named:
                 with run.complaining():
                     task.partition(partition)

@@ -15,8 +15,8 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.commands.stat.codec_trial import Codec, try_codecs
 from kfmt_cli.commands.stat.disk_usage import show_usage
 from kfmt_cli.commands.stat.lines import columns, more_lines
-from kfmt_cli.commands.stat.log_shapes import Shapes, Strips
-from kfmt_cli.commands.stat.log_work import LogNumbers, LogTask, StatWork
+from kfmt_cli.commands.stat.log_shapes import CountedLogs, LogShapes, Shapes, Strips
+from kfmt_cli.commands.stat.log_work import StatWork
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import partition_of
@@ -26,6 +26,7 @@ from kfmt_cli.disk.targets import GivenPath
 from kfmt_cli.disk.tree import is_folder, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.selection.select import Asked, Selection
+from kfmt_cli.log.summary.log_numbers import LogNumbers, no_shape
 from kfmt_cli.log.summary.statistics import Statistics
 from kfmt_cli.render.style import count, human
 from kfmt_cli.render.tables.line_table import LineTable
@@ -81,6 +82,8 @@ class Stat:
     """Show log shapes: the distribution over time and more."""
     strips: Strips | None = None
     """With plot: which logs to show as strips."""
+    counted: CountedLogs = field(default_factory=CountedLogs)
+    """With plot: logs that need not be read."""
     codec_sample: int | None = None
     """Bytes to try other codecs on, over all partitions; see `try_codecs`."""
     _about_sample: str = ""
@@ -104,14 +107,12 @@ class Stat:
                 if isinstance(found, InputError):
                     self.run.complain(str(found))
                     continue
-                numbers, shape = found
                 for subject in dict.fromkeys(_subject(of, partition, file) for of in self.levels):
-                    rows.setdefault(subject, Statistics()).add(numbers)
+                    rows.setdefault(subject, Statistics()).add(found.statistics)
                     places.setdefault(subject.topic, set()).add(_above(partition.name))
-                if shape is not None:
-                    if shape.strip is not None and shape.strip.trouble:
-                        self.run.complain(shape.strip.trouble)
-                    shapes.take(partition, file, numbers, shape)
+                if found.trouble:
+                    self.run.complain(found.trouble)
+                shapes.take(partition, file, found)
         self._show(rows, places)
         if self.plot:
             shapes.show(self.run.sink)
@@ -131,15 +132,22 @@ class Stat:
         self, logs: list[tuple[Partition, Input, Selection]], sizes: list[int]
     ) -> Iterator[LogNumbers | InputError]:
         """The statistics of each complete log, or why it cannot be read. sizes: in bytes."""
-        cells: list[int | None] = [None] * len(logs)
-        if self.plot:
-            shares = None if self.strips is None else self.strips.shares([log[1] for log in logs])
-            cells = list(shares or [0] * len(logs))
-        tasks = [LogTask(log[1], log[2], n) for log, n in zip(logs, cells, strict=True)]
-        work, jobs = StatWork(self.deep, self.limit), worth(self.jobs, sum(sizes))
-        counted = outcomes(work, zip(tasks, sizes, strict=True), jobs)
-        for task, found in zip(tasks, counted, strict=True):
-            yield work.tried(task) if found is None else found
+        shapes = LogShapes() if self.strips is None else self.strips.of([log for _, log, _ in logs])
+        known = [self.counted.take(log, shapes) for _, log, _ in logs]
+        left = [
+            ((log, wanted), size)
+            for (_, log, wanted), size, found in zip(logs, sizes, known, strict=True)
+            if found is None
+        ]
+        work = StatWork(self.deep, self.limit, shapes if self.plot else no_shape)
+        found_now = outcomes(work, left, worth(self.jobs, sum(sizes)))
+        counted = zip(left, found_now, strict=True)
+        for found in known:
+            if found is None:
+                (task, _), outcome = next(counted)
+                yield work.tried(task) if outcome is None else outcome
+            else:
+                yield found
 
     def _sampled(self, logs: list[Input]) -> Iterator[LogNumbers | InputError]:
         """The statistics of each log from a sample, or why it cannot be read."""
@@ -154,7 +162,7 @@ class Stat:
                 yield error
                 continue
             n_read += n
-            yield found, None
+            yield LogNumbers(None, found)
         read = f"sampled {human(n_read)} of {human(sum(sizes))}, bypassing the page cache"
         self._about_sample = f"{read}; totals are extrapolated"
 

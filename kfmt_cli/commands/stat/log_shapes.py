@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +18,7 @@ from kfmt_cli.disk.segment import SEGMENT_KINDS, sibling_path
 from kfmt_cli.disk.tree import printable, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY
+from kfmt_cli.log.summary.log_numbers import LogNumbers
 from kfmt_cli.log.summary.shape import Shape, Strip, TimeOrder
 from kfmt_cli.log.summary.statistics import Statistics
 from kfmt_cli.render.plot import shape_lines
@@ -40,15 +41,46 @@ class Strips:
     first: frozenset[str] = frozenset()
     """File names of the logs to prefer."""
 
-    def shares(self, logs: Sequence[Input]) -> list[int]:
-        """The cells of each log, 0 for one without a strip."""
+    def of(self, logs: Sequence[Input]) -> LogShapes:
+        """The shapes of some logs, of which the largest ones get a strip."""
         sizes = list(map(size_of, logs))
         ranked = sorted(
             range(len(logs)), key=lambda i: (logs[i].name not in self.first, -sizes[i], i)
         )
-        shown = frozenset(ranked[: self.most_logs])
+        shown = ranked[: self.most_logs]
         each = max(min(self.cells // max(len(shown), 1), self.most_cells), 1)
-        return [each if i in shown else 0 for i in range(len(logs))]
+        return LogShapes({logs[i].path: each for i in shown})
+
+
+@dataclass(frozen=True, slots=True)
+class LogShapes:
+    """Makes the shapes of logs, without batches yet."""
+
+    cells: Mapping[str, int] = field(default_factory=dict)
+    """The number of cells of each log with a strip, by its path."""
+
+    def __call__(self, log: Input) -> Shape:
+        """The shape of a log."""
+        return Shape(strip=strip_of(log, self.cells_of(log)))
+
+    def cells_of(self, log: Input) -> int:
+        """The number of cells of a log, 0 for one without a strip."""
+        return self.cells.get(log.path, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedLogs:
+    """The numbers of healthy logs that another command has read."""
+
+    shapes: LogShapes = field(default_factory=LogShapes)
+    numbers: dict[str, LogNumbers] = field(default_factory=dict)
+    """By the log's path."""
+
+    def take(self, log: Input, shapes: LogShapes) -> LogNumbers | None:
+        """The numbers of a log, which are then no longer here; None if it was not counted with this
+        strip."""
+        is_same = self.shapes.cells_of(log) == shapes.cells_of(log)
+        return self.numbers.pop(log.path, None) if is_same else None
 
 
 def strip_of(log: Input, n_cells: int) -> Strip | None:
@@ -93,8 +125,11 @@ class Shapes:
     total: Statistics = field(default_factory=Statistics)
     _strips: list[dict[str, object]] = field(default_factory=list)
 
-    def take(self, partition: Partition, file: Input, found: Statistics, shape: Shape) -> None:
+    def take(self, partition: Partition, file: Input, numbers: LogNumbers) -> None:
         """Add the next log of a partition."""
+        found, shape = numbers.statistics, numbers.shape
+        if shape is None:
+            return
         topic, _ = partition_of(file.path)
         self.total.add(found)
         self.topics.setdefault(topic, Shape()).add(shape)

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-import numpy as np
-
-from kfmt_cli.commands.stat.log_shapes import strip_of
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.source import Source, open_source
 from kfmt_cli.disk.kinds.kind import Input
@@ -18,25 +15,10 @@ from kfmt_cli.log.open_log import no_batch_found
 from kfmt_cli.log.pack import is_packable, read_pack
 from kfmt_cli.log.reader import BLOCK, LogReader
 from kfmt_cli.log.selection.select import Selection
-from kfmt_cli.log.summary.shape import Shape
-from kfmt_cli.log.summary.statistics import Statistics, statistics_of
+from kfmt_cli.log.summary.log_numbers import LogNumbers, ShapeOf, numbers_in
 from kfmt_cli.sharing.engine import Work
 
-LogNumbers = tuple[Statistics, Shape | None]
-
-
-@dataclass(frozen=True, slots=True)
-class LogTask:
-    """A log to count."""
-
-    file: Input
-    wanted: Selection
-    n_cells: int | None
-    """The cells of its strip; None for no shape."""
-
-    def shape(self) -> Shape | None:
-        """Its shape, without batches yet."""
-        return None if self.n_cells is None else Shape(strip=strip_of(self.file, self.n_cells))
+LogTask = tuple[Input, Selection]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +27,19 @@ class StatWork(Work[LogTask, LogNumbers, None]):
 
     deep: bool
     limit: Limit
+    shape_of: ShapeOf
 
     def is_packed(self, item: LogTask) -> bool:
-        return not (self.deep or item.wanted) and is_packable(item.file)
+        file, wanted = item
+        return not (self.deep or wanted) and is_packable(file)
 
     def together(self, items: Sequence[LogTask]) -> list[LogNumbers | None]:
-        pack = read_pack([task.file for task in items], checked=False)
-        found = statistics_of(pack.batches, pack.owner, len(items))
-        made: list[LogNumbers | None] = [None] * len(items)
-        for i in np.flatnonzero(pack.good).tolist():
-            found[i].segments = 1
-            found[i].finish(int(pack.sizes[i]))
-            shape = items[i].shape()
-            if shape is not None:
-                shape.take(pack.block(i))
-            made[i] = found[i], shape
-        return made
+        return numbers_in(read_pack([file for file, _ in items], checked=False), self.shape_of)
 
     def alone(self, item: LogTask) -> LogNumbers:
-        with closing(open_source(item.file.path, item.file.name)) as source:
-            return self._read(item, source)
+        file, wanted = item
+        with closing(open_source(file.path, file.name)) as source:
+            return self._read(file, wanted, source)
 
     def tried(self, item: LogTask) -> LogNumbers | InputError:
         """The numbers of a log, or why it cannot be read."""
@@ -73,24 +48,22 @@ class StatWork(Work[LogTask, LogNumbers, None]):
         except InputError as error:
             return error
 
-    def _read(self, task: LogTask, source: Source) -> LogNumbers:
-        file, wanted, deep = task.file, task.wanted, self.deep
-        found, shape = Statistics(segments=1), task.shape()
-        reader = LogReader(source, file.base_offset, checked=deep, first_block=BLOCK)
+    def _read(self, file: Input, wanted: Selection, source: Source) -> LogNumbers:
+        found = LogNumbers(self.shape_of(file))
+        reader = LogReader(source, file.base_offset, checked=self.deep, first_block=BLOCK)
         n_bytes = 0
         for block in reader.blocks():
             findings: list[Finding] = []
             for part in wanted.counted(block, self.limit, findings) if wanted else (block,):
                 n_bytes += int(part.batches.size.sum())
                 found.take(part, is_counted=bool(wanted))
-                if shape is not None:
-                    shape.take(part)
-            if deep:
-                found.look_inside(block, self.limit, findings)
-            if deep or wanted:
+            if self.deep:
+                found.statistics.look_inside(block, self.limit, findings)
+            if self.deep or wanted:
                 n_undecoded = len({finding.batch for finding in findings})
-                found.damaged += int((block.batches.crc_valid == 0).sum()) + n_undecoded
+                n_damaged = int((block.batches.crc_valid == 0).sum())
+                found.statistics.damaged += n_damaged + n_undecoded
         if not (reader.n_batches or reader.plausible or file.named_by_kafka) and reader.bytes_read:
             raise InputError(no_batch_found(file.name))
         found.finish(n_bytes if wanted else reader.bytes_read)
-        return found, shape
+        return found
