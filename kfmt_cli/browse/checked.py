@@ -14,6 +14,8 @@ from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
 from kfmt_cli.commands.check.command import CheckPaths, of_codes
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.targets import normalized
+from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import KfmtError, OutputClosed
 from kfmt_cli.findings.finding import MOST_FINDINGS, Code, Finding, Severity
 from kfmt_cli.render.sinks.silent import Silent
@@ -98,32 +100,34 @@ def checked_together(
     """Check several partitions in one run, which is faster; None once `stop` returns True."""
     paths = tuple(path for node in nodes if node.has_files for path in node.paths)
     if not paths:
-        return [FoundInPartition()] * len(nodes)
+        return [FoundInPartition() for _ in nodes]
     try:
         sink, run = _run_check(paths, stop)
     except OutputClosed:
         return None
     except KfmtError:
-        run = None
-    if run is None or run.summary.unread:  # check each one alone to see which of them failed
-        found = []
-        for node in nodes:
-            one = checked(node.paths, stop) if node.has_files else FoundInPartition()
-            if one is None:
-                return None
-            found.append(one)
-        return found
-    by_name: dict[str, list[Finding]] = {node.name: [] for node in nodes}
-    more: dict[str, Counter[Severity]] = {node.name: Counter() for node in nodes}
+        sink, run = _FindingSink(TextHost(theme=PLAIN, err_theme=PLAIN)), None
+    names = [printable(normalized(node.path)) for node in nodes]  # as check has them
+    by_name: dict[str, list[Finding]] = {name: [] for name in names}
+    more: dict[str, Counter[Severity]] = {name: Counter() for name in names}
+    is_clear = run is not None and not run.summary.unread
     for finding in sink.findings:
         if name := _owner(finding.file, by_name):
             by_name[name].append(finding)
+        is_clear &= name != ""
     for file, severity, number in sink.more:
         if name := _owner(file, by_name):
             more[name][severity] += number
-    return [
-        FoundInPartition(_in_order(by_name[node.name]), left_out=more[node.name]) for node in nodes
-    ]
+        is_clear &= name != ""
+    if is_clear:
+        return [FoundInPartition(_in_order(by_name[name]), left_out=more[name]) for name in names]
+    found = []
+    for node in nodes:  # each one alone, to see which of them failed
+        one = checked(node.paths, stop) if node.has_files else FoundInPartition()
+        if one is None:
+            return None
+        found.append(one)
+    return found
 
 
 def _owner(file: str, names: Collection[str]) -> str:

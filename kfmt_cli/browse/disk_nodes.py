@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from kfmt_cli.disk.kinds import in_order
-from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds import UNKNOWN, in_order
+from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.names import mark_of, place_of
+from kfmt_cli.disk.segment import SEGMENT_KINDS
 from kfmt_cli.disk.targets import GivenPath, targets
 from kfmt_cli.disk.tree import Folder, is_segment, printable, size_of
 
@@ -80,16 +81,24 @@ class DiskNode:
             yield from child.partitions()
 
     def checkable(self) -> Iterable[DiskNode]:
-        """The partitions at and under this node, and the files outside any partition."""
+        """The partitions at and under this node, and the files outside any partition that `check`
+        of the directory reads."""
         if self.kind is NodeKind.PARTITION or self.file is not None:
             yield self
             return
         for child in self.children:
-            yield from child.checkable()
+            if child.file is None or _is_checked(child.file.kind):
+                yield from child.checkable()
 
     def logs(self) -> list[DiskNode]:
         """The logs of a partition, in the order of their base offsets."""
         return [child for child in self.children if child.file and is_segment(child.file)]
+
+
+def _is_checked(kind: Kind) -> bool:
+    """Whether `check` of a directory reads such a file."""
+    is_read = kind.holds_batches or kind in SEGMENT_KINDS or kind.read is not None
+    return is_read and kind is not UNKNOWN
 
 
 def disk_of(paths: tuple[str, ...], complain: Callable[[str], None]) -> DiskNode:

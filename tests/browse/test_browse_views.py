@@ -380,3 +380,25 @@ def test_nodes_know_what_is_above_them() -> None:
     assert [above.label for above in session.above(node)] == [top.label, "orders-0"]
     assert session.partition_of(node).label == "orders-0"
     assert np.array([node.size]).sum() == ORDERS.stat().st_size
+
+
+@pytest.mark.parametrize("path", [".", "./orders-0", "..//d/orders-0/"])
+def test_marks_do_not_depend_on_how_a_path_is_written(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shutil.copytree(ORDERS.parent, tmp_path / "d" / "orders-0")
+    log = min(folder.glob("*.log"))
+    log.write_bytes(log.read_bytes()[:-1] + b"!")
+    monkeypatch.chdir(tmp_path / "d")
+    nodes = list(disk_of((path,), print).checkable())
+    found = checked_together(nodes, lambda: False)
+    assert found is not None
+    assert found[0].mark == ("✗2", "bad")
+
+
+def test_only_files_that_check_reads_are_checked(tmp_path: Path) -> None:
+    shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
+    for name in (".lock", "README.txt", "meta.properties"):
+        (tmp_path / name).touch()
+    names = [Path(node.path).name for node in disk_of((str(tmp_path),), print).checkable()]
+    assert sorted(names) == ["meta.properties", "orders-0"]
