@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,3 +127,12 @@ def test_without_arrow_rows_are_columns(monkeypatch: pytest.MonkeyPatch) -> None
     first = next(iter(kfmt_cli.read_records(ORDERS)))
     assert first["offset"].tolist()[:3] == [0, 1, 2]
     assert list(np.ma.getmaskarray(first["position"])[:3]) == [False] * 3
+
+
+def test_integers_of_numpy_are_integers() -> None:
+    five: Any = np.int64(5)
+    assert len(list(kfmt_cli.find(ORDERS, offset=five))) == 1
+    rows = kfmt_cli.read_records(ORDERS, first_offset=five, last_offset=five)
+    assert sum(len(batch) for batch in rows) == 1
+    with pytest.raises(UsageError, match="it must be an integer"):
+        kfmt_cli.find(ORDERS, offset=five / 1)

@@ -14,8 +14,8 @@ from kfmt_cli.commands.python.python_answer import Answer, answer_of
 from kfmt_cli.commands.python.read import (
     Path,
     Paths,
+    integer,
     milliseconds,
-    need_integers,
     path_names,
     texts,
 )
@@ -97,8 +97,8 @@ def find(
 
     if sum(wanted is not None for wanted in (offset, timestamp, key, producer_id)) != 1:
         raise UsageError("pass exactly one of offset, timestamp, key and producer_id")
-    at = milliseconds(timestamp, up=True)
-    need_integers(offset=offset, timestamp=at, producer_id=producer_id)
+    at = integer("timestamp", milliseconds(timestamp, up=True))
+    offset, producer_id = integer("offset", offset), integer("producer_id", producer_id)
 
     def command(run: Run) -> None:
         sought_key = key.encode() if isinstance(key, str) else key

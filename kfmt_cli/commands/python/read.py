@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from functools import partial
+from numbers import Integral
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
@@ -251,18 +252,21 @@ def _selected(
     last_time: int | datetime | None,
 ) -> Selection:
     """The bounds of rows; raises UsageError for those that are no numbers."""
-    since, until = milliseconds(first_time, up=True), milliseconds(last_time)
-    need_integers(
-        first_offset=first_offset, last_offset=last_offset, first_time=since, last_time=until
+    return Selection(
+        integer("first_offset", first_offset),
+        integer("last_offset", last_offset),
+        integer("first_time", milliseconds(first_time, up=True)),
+        integer("last_time", milliseconds(last_time)),
     )
-    return Selection(first_offset, last_offset, since, until)
 
 
-def need_integers(**given: object) -> None:
-    """Raise UsageError for a value that is neither an integer nor None."""
-    for name, value in given.items():
-        if value is not None and not isinstance(value, int):
-            raise UsageError(f"{name} is {value!r}; it must be an integer")
+def integer(name: str, value: object) -> int | None:
+    """An argument as an int, such as of NumPy's types; raises UsageError for other values."""
+    if value is None:
+        return None
+    if not isinstance(value, Integral):
+        raise UsageError(f"{name} is {value!r}; it must be an integer")
+    return int(value)
 
 
 def milliseconds(time: int | datetime | None, *, up: bool = False) -> int | None:
