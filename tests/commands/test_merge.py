@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -273,3 +274,12 @@ def test_a_segment_that_every_replica_lacks_is_named(tmp_path: Path) -> None:
             file.unlink()
     code, (row,), _ = merged(tmp_path / "1", tmp_path / "2", "--to", tmp_path / "to")
     assert (code, row["missing"]) == (1, [[480, 719]])
+
+
+def test_a_name_that_is_not_utf_8_stays_as_it_is(tmp_path: Path) -> None:
+    name = os.fsdecode(b"t\xff-0")
+    for broker_name in ("1", "2"):
+        shutil.move(broker(tmp_path / broker_name, WHOLE) / "t-0", tmp_path / broker_name / name)
+    code, (row,), _ = merged(tmp_path / "1", tmp_path / "2", "--to", tmp_path / "to")
+    assert (code, row["file"]) == (0, "t\\xff-0")
+    assert os.listdir(os.fsencode(tmp_path / "to")) == [b"t\xff-0"]  # noqa: PTH208

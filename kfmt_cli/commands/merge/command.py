@@ -28,11 +28,12 @@ from kfmt_cli.commands.replicas.nodes import DiskReplica
 from kfmt_cli.commands.run import Progress, Run
 from kfmt_cli.commands.salvage.salvaged_partition import base_of, is_swap
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds import PARTITION_METADATA
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.names import mark_of
+from kfmt_cli.disk.names import mark_of, partition_folder
 from kfmt_cli.disk.tree import classify, printable, size_of
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings.finding import has_errors
@@ -148,7 +149,7 @@ class Merge:
         if not arranged.segments:
             self._refuse(partition, NO_BATCH)
             return False
-        below = PurePath(partition.name)
+        below = PurePath(_directory_of(partition, best))
         made = Rearranged(arranged, [], b"", len(scans))
         written, _ = write_arranged(staging, str(below), scans, made, -1)
         made_logs = [classify(str(staging.folder / name), name) for name in written]
@@ -267,7 +268,7 @@ class Merge:
         row: dict[str, object] = {
             "topic": partition.place[0],
             "partition": partition.place[1],
-            "file": str(below),
+            "file": printable(str(below)),
             "offsets": as_lists(offsets),
             "from": [
                 {
@@ -367,6 +368,13 @@ def _name(replica: DiskReplica) -> str:
 
 def _ranges(ranges: Ranges) -> str:
     return ", ".join(starmap(range_words, ranges))
+
+
+def _directory_of(partition: ComparedPartition, replica: DiskReplica) -> str:
+    """The name of the partition's directory, with the bytes that a replica's has."""
+    assert replica.folder is not None
+    name = partition_folder(replica.folder.path).name
+    return name if name_text(name) == partition.name else partition.name
 
 
 def _facts(
