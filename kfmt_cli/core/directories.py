@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 
@@ -40,7 +41,25 @@ class Directories:
         """Names in the directory that was yielded last: of directories, and of links to them."""
         prefix, real = os.path.join(folder, ""), os.path.join(self._real, "")  # noqa: PTH118 (many)
         self._plain += [(prefix + name, real + name) for name in names]
-        self._links += [(prefix + name, self._real) for name in links]
+        self._links += [(prefix + name, self._real) for name in sorted(links, key=_like_partitions)]
+
+
+def _like_partitions(name: str) -> tuple[bool, str]:
+    """Sort key: of several links to a directory, one that is named like a partition counts."""
+    _, dash, number = name.rpartition("-")
+    return not (dash and number.isdigit()), name
+
+
+def link_trouble(path: str) -> str:
+    """Why a link cannot be followed; empty if it can, or if nothing is there."""
+    try:
+        os.stat(path)  # noqa: PTH116 (text)
+    except FileNotFoundError:
+        with suppress(OSError):
+            return f"links to {os.readlink(path)}, which does not exist"  # noqa: PTH115
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def _is_below(path: str, folder: str) -> bool:

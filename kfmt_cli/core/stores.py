@@ -10,17 +10,16 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kfmt_cli.core.directories import Directories, entries_of
+from kfmt_cli.core.directories import Directories, entries_of, link_trouble
 from kfmt_cli.core.file_systems import PATIENCE, file_system_at, one_line
 from kfmt_cli.core.long_listings import listed
-from kfmt_cli.core.urls import is_local, local
+from kfmt_cli.core.urls import absolute, is_local, local
 from kfmt_cli.errors import InputError
 
 T = TypeVar("T")
@@ -181,7 +180,7 @@ def listing(path: str) -> Iterator[StoredFile]:
 
 
 def _local_listing(path: str) -> Iterator[StoredFile]:
-    top = os.path.abspath(path)  # noqa: PTH100 (links stay as they are named)
+    top = absolute(path)
     if not Path(top).is_dir():
         try:
             status = Path(top).stat()
@@ -219,10 +218,14 @@ def scanned(folder: str) -> LocalListing:
 
 def _stated(entries: Iterable[os.DirEntry[str]]) -> Iterator[StoredFile]:
     for entry in entries:
-        if entry.is_file():
-            with suppress(FileNotFoundError):
-                status = entry.stat()
-                yield StoredFile(entry.path, status.st_size, status.st_mtime_ns)
-        elif entry.is_symlink():
-            words = f"links to {os.readlink(entry.path)}, which does not exist"  # noqa: PTH115
+        try:
+            status = entry.stat() if entry.is_file() else None
+        except FileNotFoundError:  # deleted meanwhile
+            continue
+        except OSError as error:
+            yield StoredFile(entry.path, 0, 0, error.strerror or str(error))
+            continue
+        if status is not None:
+            yield StoredFile(entry.path, status.st_size, status.st_mtime_ns)
+        elif words := entry.is_symlink() and link_trouble(entry.path):
             yield StoredFile(entry.path, 0, 0, words)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from kfmt_cli.core.urls import name_text
+from kfmt_cli.core.urls import absolute, name_text
 
 _NUMBER = re.compile(r"^[+-]?\d{1,20}$")
 MOST_OFFSET = (1 << 63) - 1
@@ -79,7 +79,7 @@ def partition_of(path: str) -> tuple[str | None, int | None]:
     """The topic and partition in the name of a file's directory."""
     folder = path.rpartition(os.sep)[0].rpartition(os.sep)[2]
     if folder in ("", os.curdir, os.pardir):
-        folder = os.path.abspath(path).rpartition(os.sep)[0].rpartition(os.sep)[2]  # noqa: PTH100
+        folder = absolute(path).rpartition(os.sep)[0].rpartition(os.sep)[2]
     place = place_of(folder)
     if place[0] is None:
         place = stored_place(path)
@@ -89,16 +89,32 @@ def partition_of(path: str) -> tuple[str | None, int | None]:
     return _real_place(above, depends_on(above))
 
 
+def real_path(path: str, may_be_link: bool = True) -> str:
+    """The path without symbolic links. may_be_link: follow the last part, too."""
+    folder, _, name = path.rpartition(os.sep)
+    is_named = name not in ("", os.curdir, os.pardir)
+    if not is_named or (may_be_link and os.path.islink(path)):  # noqa: PTH114 (28,000 are free)
+        return os.path.realpath(path)
+    folder = folder or (os.sep if path.startswith(os.sep) else "")
+    real = _real_folder(folder, depends_on(folder))
+    return f"{real.rstrip(os.sep)}{os.sep}{name}"
+
+
+@lru_cache(maxsize=1024)
+def _real_folder(folder: str, _: str) -> str:
+    return os.path.realpath(folder)
+
+
 def partition_folder(path: str) -> Path:
     """A partition's directory, absolute, as a broker names it: a link by its own name, unless only
     what it leads to is named like a partition."""
-    named = Path(os.path.abspath(path))  # noqa: PTH100 (links stay as they are named)
+    named = Path(real_path(path, may_be_link=False))
     return named if place_of(named.name)[0] is not None else named.resolve()
 
 
 def folder_of_log(path: str) -> Path:
     """The same for the directory of a log."""
-    above = Path(os.path.abspath(path)).parent  # noqa: PTH100 (links stay as they are named)
+    above = partition_folder(os.path.dirname(path) or os.curdir)  # noqa: PTH120 (text)
     return above if place_of(above.name)[0] is not None else Path(path).resolve().parent
 
 

@@ -6,6 +6,7 @@ import os
 from functools import lru_cache
 
 from kfmt_cli.core.source import PIPE
+from kfmt_cli.core.urls import absolute
 from kfmt_cli.disk.names import depends_on, place_of, stored_place
 from kfmt_cli.rows.column import PLACE, Placed
 
@@ -55,7 +56,7 @@ def _base_name(path: str) -> str:
     """The last name of a path, even if the path ends with dots."""
     name = path.rstrip(os.sep).rpartition(os.sep)[2]
     if name in ("", os.curdir, os.pardir):
-        name = os.path.abspath(path).rpartition(os.sep)[2]  # noqa: PTH100
+        name = absolute(path).rpartition(os.sep)[2]
     return name
 
 

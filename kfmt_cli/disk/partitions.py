@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.names import folder_of_log, partition_folder, place_of
+from kfmt_cli.disk.names import folder_of_log, partition_folder, place_of, real_path
 from kfmt_cli.disk.targets import GivenPath, targets
-from kfmt_cli.disk.tree import no_log, printable
+from kfmt_cli.disk.tree import as_given, no_log, printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +50,31 @@ def partitions_below(
     about unreadable paths. tell: receives notes about marked directories, which are skipped unless
     named.
     """
-    found: dict[Path, Partition] = {}
+    found: dict[str, Partition] = {}
+    logs: dict[str, dict[str, Input]] = {}  # of those given in parts, by their real paths
     for target in targets(paths, complain, takes_pipe=takes_pipe):
         partitions = list(_in(used := target.in_use(tell)))
         if not partitions and not target.unlisted and used is target:
             complain(no_log(target.path))
         for partition in partitions:
-            real = partition.folder.resolve()
+            real = real_path(as_given(str(partition.folder)))
             held = found.setdefault(real, partition)
-            if held is partition:
+            if held is partition or not held.given:
                 continue
-            paths_held = {Path(log.path).resolve() for log in held.logs}
-            more = [log for log in partition.logs if Path(log.path).resolve() not in paths_held]
-            if held.given and more:
-                logs = sorted([*held.logs, *more], key=lambda log: log.base)
-                name = partition.name
-                if partition.given:
-                    name = printable(str(Path(target.path).parent))
-                found[real] = Partition(name, partition.folder, logs, partition.given)
+            its = logs.setdefault(real, _by_path(held.logs))
+            n_before = len(its)
+            for path, log in _by_path(partition.logs).items():
+                its.setdefault(path, log)
+            if len(its) > n_before:
+                parent = printable(str(Path(target.path).parent))
+                found[real] = replace(partition, name=parent) if partition.given else partition
+    for real, its in logs.items():
+        found[real] = replace(found[real], logs=sorted(its.values(), key=lambda log: log.base))
     return list(found.values())
+
+
+def _by_path(logs: list[Input]) -> dict[str, Input]:
+    return {real_path(as_given(log.path)): log for log in logs}
 
 
 def _in(target: GivenPath) -> Iterator[Partition]:

@@ -6,13 +6,12 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 
 from kfmt_cli.disk.kinds import INDEXES, kind_of
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.names import depends_on
+from kfmt_cli.disk.names import real_path
 
 SEGMENT_KINDS = frozenset({LOG, *INDEXES})
 # Names in the cache of remote storage, which contains indexes of logs stored elsewhere.
@@ -94,18 +93,3 @@ def group(files: Iterable[Input]) -> list[Segment]:
         base = each_segment.any_file.base_offset
         each_segment.is_last = base is None or base >= last
     return list(found.values())
-
-
-def real_path(path: str, may_be_link: bool = True) -> str:
-    """The path without symbolic links. may_be_link: the last part may be one."""
-    folder, _, name = path.rpartition(os.sep)
-    folder = folder or (os.sep if path.startswith(os.sep) else "")
-    if may_be_link and os.path.islink(path):  # noqa: PTH114 (28,000 of these are to cost nothing)
-        return os.path.realpath(path)
-    real = _real_folder(folder, depends_on(folder))
-    return f"{real}{os.sep}{name}" if name else real
-
-
-@lru_cache(maxsize=1024)
-def _real_folder(folder: str, _: str) -> str:
-    return os.path.realpath(folder)

@@ -20,11 +20,12 @@ from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.local_copies import in_brokers_form, is_tiered
-from kfmt_cli.disk.names import left_out_words, mark_of
+from kfmt_cli.disk.names import left_out_words, mark_of, real_path
 from kfmt_cli.disk.redpanda import REDPANDA, is_redpanda_directory, is_redpanda_log
-from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment, real_path
+from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
 from kfmt_cli.disk.tree import (
     Folder,
+    as_given,
     classify,
     every_input,
     inputs_in,
@@ -152,8 +153,8 @@ def target_of(path: str, *, takes_pipe: bool = False) -> GivenPath:
 def normalized(path: str) -> str:
     """A path that does not end with .., whose parent a path does not show."""
     if path.rpartition(os.sep)[2] == os.pardir:
-        return os.path.abspath(path)  # noqa: PTH100 (links stay)
-    return str(Path(path))
+        return os.path.realpath(path)
+    return path and str(Path(path))
 
 
 def listed(paths: Iterable[str]) -> tuple[GivenPath | str, ...]:
@@ -231,7 +232,7 @@ def _listed(
         except InputError as error:
             complain(str(error))
             continue
-        real = real_path(target.path)
+        real = real_path(as_given(target.path))
         if real in seen and target.path != PIPE:
             continue
         seen.add(real)

@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from kfmt_cli.core.compressed_files import packed_suffix
-from kfmt_cli.core.directories import DirectoryEntries, each_directory, entries_of
+from kfmt_cli.core.directories import DirectoryEntries, each_directory, entries_of, link_trouble
 from kfmt_cli.core.placeholders import COPIES
 from kfmt_cli.core.source import PIPE, open_source
 from kfmt_cli.core.urls import name_text
@@ -30,8 +30,9 @@ from kfmt_cli.disk.names import (
     mark_of,
     partition_of,
     place_of,
+    real_path,
 )
-from kfmt_cli.disk.segment import Segment, group, real_path
+from kfmt_cli.disk.segment import Segment, group
 from kfmt_cli.errors import InputError
 from kfmt_cli.topics import CLUSTER_METADATA
 
@@ -236,7 +237,11 @@ def walk(top: str, skip: Callable[[str], None]) -> list[Folder]:
     found = []
     for path, its in each_directory(top, unlisted(skip)):
         place = path.removeprefix(prefix) if path != top else os.curdir
-        found.append((place, _folder(path, place, its)))
+        folder = _folder(path, place, its)
+        found.append((place, folder))
+        for name in folder.links:  # a broker would have a partition here
+            if place_of(name)[0] is not None and (words := link_trouble(f"{path}{os.sep}{name}")):
+                unlisted(skip)(f"{path}{os.sep}{name}", words)
     found.sort(key=lambda found: _order(found[0]))
     return _of_brokers(found)
 

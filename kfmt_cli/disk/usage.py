@@ -10,6 +10,7 @@ from pathlib import PurePath
 
 from kfmt_cli.core.directories import each_directory
 from kfmt_cli.core.placeholders import is_elsewhere
+from kfmt_cli.core.urls import absolute
 from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, kind_of
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
@@ -69,7 +70,7 @@ def usage_below(top: str, complain: Callable[[str], None]) -> list[Usage]:
     A file with several names counts once, and a link to a file does not. complain: receives
     messages about directories that cannot be listed.
     """
-    name = os.path.abspath(top).rpartition(os.sep)[2]  # noqa: PTH100 (links are kept)
+    name = absolute(top).rpartition(os.sep)[2]
     found = {purpose: Usage(purpose) for purpose in PURPOSES}
     seen: set[tuple[int, int]] = set()
     for folder, its in each_directory(top, unlisted(complain)):

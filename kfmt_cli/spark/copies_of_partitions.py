@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from kfmt_cli.arrow.export.exported_rows import Span, is_exported
 from kfmt_cli.broker.cluster.replicas import Relation
 from kfmt_cli.checks.comparison import Row
-from kfmt_cli.core.urls import is_local, local
+from kfmt_cli.core.urls import absolute, is_local, local
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import UsageError
 from kfmt_cli.rows.types.compared_range import COMPARED_RANGE, RangeStatus
@@ -31,7 +30,7 @@ Place = tuple[str | None, int | None, str]
 
 def top_of(path: str) -> str:
     """A path as the listing names it."""
-    return os.path.abspath(local(path)) if is_local(path) else path.rstrip("/")  # noqa: PTH100
+    return absolute(local(path)) if is_local(path) else path.rstrip("/")
 
 
 def _side_of(piece: Piece, tops: Sequence[str]) -> int:

@@ -98,3 +98,98 @@ def test_a_packed_log_next_to_a_plain_one_is_named(tmp_path: Path) -> None:
         done = kfmt(command, folder)
         assert done.code == 3
         assert f"{log.name}.gz: not read: {log.name} is next to it" in done.err
+
+
+@pytest.mark.parametrize("words", COUNTERS, ids=[words[0] for words in COUNTERS])
+def test_the_directory_above_a_links_target_is_what_the_system_takes(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    here, far = tmp_path / "here", tmp_path / "far"
+    shutil.copytree(BROKER / "codec-none-0", here / "x-0")
+    shutil.copytree(BROKER / "orders-0", far / "x-0")
+    (far / "sub").mkdir()
+    (here / "l").symlink_to(far / "sub")
+    one, two = (kfmt(*words, path, "--json").out for path in (here / "x-0", far / "x-0"))
+    both = kfmt(*words, "x-0", "l/../x-0", "--json", cwd=here).out
+    assert both.count('"topic":"x"') == (one + two).count('"topic":"x"')
+    assert kfmt("check", "l/..", "--json", cwd=here).of("partition")[0]["file"].startswith(str(far))
+
+
+@pytest.mark.parametrize("target", ["/nowhere/orders-0", "orders-0"], ids=["gone", "loop"])
+@pytest.mark.parametrize("words", READERS, ids=[words[0] for words in READERS])
+def test_a_partition_that_cannot_be_followed_is_unread(
+    words: tuple[str, ...], target: str, linked: Path
+) -> None:
+    (linked / "orders-0").unlink()
+    (linked / "orders-0").symlink_to(target)
+    done = kfmt(*words, linked, "--json")
+    assert done.code == 3, done.err
+    assert "orders-0: " in done.err
+
+
+def test_merge_says_that_a_replica_is_out_of_reach(linked: Path, tmp_path: Path) -> None:
+    (linked / "orders-0").unlink()
+    (linked / "orders-0").symlink_to("/nowhere/orders-0")
+    other = shutil.copytree(BROKER / "orders-0", tmp_path / "b2" / "orders-0").parent
+    done = kfmt("merge", linked, other, "--to", tmp_path / "to")
+    assert done.code == 3
+    assert "links to /nowhere/orders-0, which does not exist" in done.err
+
+
+def test_of_two_links_the_one_named_like_a_partition_counts(tmp_path: Path) -> None:
+    shutil.copytree(BROKER / "orders-0", tmp_path / "far" / "blob")
+    for i in range(8):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        for name in ("orders-0", f"{i}", f"a{i}", f"z{i}"):
+            (folder / name).symlink_to("../far/blob")
+        (row,) = kfmt("stat", folder, "--json").of("stat")
+        assert row["topic"] == "orders"
+
+
+def test_what_a_linked_directory_frees_is_that_of_its_partitions(tmp_path: Path) -> None:
+    shutil.copytree(BROKER / "orders-0", tmp_path / "b" / "orders-0")
+    shutil.copytree(BROKER / "codec-none-0", tmp_path / "a" / "pay-0")
+    (tmp_path / "a" / "more").symlink_to(tmp_path / "b")
+    alone = kfmt("stat", "b", "--json", cwd=tmp_path).of("disk_usage")
+    both = kfmt("stat", "a", "b", "--json", cwd=tmp_path).of("disk_usage")
+    assert alone
+    assert [row for row in both if row["file"] == "b"] == alone
+
+
+def test_a_link_in_a_loop_does_not_hide_the_files_next_to_it(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    folder = shutil.copytree(BROKER / "orders-0", tmp_path / "d" / "orders-0")
+    (folder / "loop").symlink_to("loop")
+    done = kfmt("export", tmp_path / "d", "--to", tmp_path / "x", "--format", "csv")
+    assert done.code == 3
+    assert "Too many levels of symbolic links" in done.err
+    n_lines = sum(path.read_text().count("\n") for path in (tmp_path / "x").rglob("*.csv"))
+    assert n_lines > 1500
+
+
+@pytest.mark.parametrize(
+    "paths", [(".", "{}"), ("{}", "orders-0/.."), ("b.tar", "./b.tar"), ("gz", "gz/orders-0")]
+)
+def test_the_same_records_at_two_paths_count_once(paths: tuple[str, str], tmp_path: Path) -> None:
+    shutil.copytree(BROKER / "orders-0", tmp_path / "orders-0")
+    shutil.copytree(BROKER / "orders-0", tmp_path / "in" / "orders-0")
+    shutil.make_archive(str(tmp_path / "b"), "tar", tmp_path / "in")
+    gz = tmp_path / "gz" / "orders-0"
+    gz.mkdir(parents=True)
+    log = min((BROKER / "orders-0").glob("*.log"))
+    (gz / f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
+    one, two = (path.format(tmp_path) for path in paths)
+    done = kfmt("cat", one, two, "--json", cwd=tmp_path)
+    assert done.out == kfmt("cat", one, "--json", cwd=tmp_path).out
+
+
+@pytest.mark.parametrize("target", ["../..", ".", "../far/notes"])
+def test_a_link_in_the_way_is_moved_itself(target: str, tmp_path: Path) -> None:
+    """Not the log directory that it leads to or is in, and not to a place that it leads to."""
+    disk = shutil.copytree(BROKER, tmp_path / "d" / "disk")
+    (tmp_path / "d" / "far" / "notes").mkdir(parents=True)
+    (disk / "backups").symlink_to(target)
+    steps = [row["command"] for row in kfmt("check", disk, "--json").of("next")]
+    assert f"mv {disk / 'backups'} {tmp_path / 'd' / 'backups.aside'}" in steps
+    assert not any(f"mv {disk} " in step for step in steps)

@@ -25,7 +25,7 @@ from unittest import mock
 from kfmt_cli.commands import log_settings, registry_schemas
 from kfmt_cli.commands.retention import remote_end
 from kfmt_cli.core import credentials, file_systems, placeholders, small_objects
-from kfmt_cli.disk import names, segment
+from kfmt_cli.disk import names
 from kfmt_cli.render.sinks import repository
 from kfmt_cli.sharing import bounds
 from tests.support.warm import INTERPRETERS_OWN
@@ -35,8 +35,15 @@ PIPE_HOLDS = 1 << 16  # bytes that are in a pipe before anybody reads
 _KNOWN_OF_PATHS: tuple[Callable[[], object], ...] = (
     placeholders.COPIES.clear,
     credentials.KEPT.by_place.clear,
-    *(known.cache_clear for known in (names._real_place, names.place_of, names.parsed_place)),
-    segment._real_folder.cache_clear,
+    *(
+        known.cache_clear
+        for known in (
+            names._real_place,
+            names._real_folder,
+            names.place_of,
+            names.parsed_place,
+        )
+    ),
     repository.repository_root.cache_clear,
     registry_schemas._registry_in.cache_clear,
     log_settings._configs.cache_clear,

@@ -15,6 +15,7 @@ from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
 from kfmt_cli.broker.start.ranges import merged, size_of_ranges, without
 from kfmt_cli.commands.check.checked_directory import CheckedDirectory
 from kfmt_cli.commands.check.deleted import deleted_in
+from kfmt_cli.disk.names import real_path
 from kfmt_cli.disk.tree import as_given
 from kfmt_cli.findings import files as kind_codes
 from kfmt_cli.findings import partition as partition_codes
@@ -234,13 +235,15 @@ def _out_of_the_way(report: CheckedDirectory, down: set[str]) -> Iterator[NextSt
     for finding in report.all:
         if finding.code not in _IN_THE_WAY:
             continue
-        file = Path(report.path) / Path(finding.file).name
+        # A directory has a report of its own, unless it is a link to one that has.
+        has_own = finding.file == report.shown
+        folder = Path(report.path)
+        file = folder if has_own else folder / Path(finding.file).name
         if file in moved or down.isdisjoint((finding.file, report.shown)):
             continue
         moved.add(file)
         to = file.with_name(f"{file.name}.aside")
-        if finding.code is partition_codes.DIRECTORY_NOT_A_PARTITION:  # it has its own report
-            file = Path(report.path)
-            to = file.resolve().parent.parent / f"{file.name}.aside"
+        if finding.code is partition_codes.DIRECTORY_NOT_A_PARTITION:
+            to = Path(real_path(str(file), may_be_link=False)).parent.parent / to.name
         words = "the broker does not start with this file and does not need it"
         yield NextStep(report.shown, f"mv {shell_path(str(file))} {shell_path(str(to))}", words)

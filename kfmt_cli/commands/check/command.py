@@ -31,7 +31,8 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, is_transient
 from kfmt_cli.disk.kinds.kind import LEFT_BEHIND, Input
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOGS
-from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment, real_path
+from kfmt_cli.disk.names import real_path
+from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
 from kfmt_cli.disk.targets import GivenPath, normalized, targets
 from kfmt_cli.disk.tree import Folder, is_segment, no_log, printable, size_of
 from kfmt_cli.errors import ExitCode, InputError, UsageError

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -15,7 +14,7 @@ from kfmt_cli.commands.report.page.page_data import PageData
 from kfmt_cli.commands.report.report_data import about
 from kfmt_cli.core.file_systems import file_system_at
 from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.core.urls import is_local
+from kfmt_cli.core.urls import absolute, is_local
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import ExitCode, InputError, UsageError
@@ -202,7 +201,7 @@ def _at(path: str) -> tuple[Any, str]:
     from pyarrow import fs
 
     if is_local(path):
-        return fs.LocalFileSystem(), os.path.abspath(path)  # noqa: PTH100 (links stay)
+        return fs.LocalFileSystem(), absolute(path)
     return file_system_at(path)
 
 

@@ -17,6 +17,7 @@ from kfmt_cli.arrow.condition import Condition
 from kfmt_cli.arrow.inputs import files_of, input_of
 from kfmt_cli.core.placeholders import COPIES
 from kfmt_cli.core.source import open_source
+from kfmt_cli.core.urls import absolute
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import InputError
@@ -110,7 +111,7 @@ class TableScan:
             except InputError as error:
                 self.so_far.unread[printable(str(error))] = None
                 continue
-            top = os.path.abspath(path).rstrip(os.sep)  # noqa: PTH100 (links stay as named)
+            top = absolute(path).rstrip(os.sep)
             for piece in files:
                 if piece.path in seen:
                     continue

@@ -13,7 +13,7 @@ from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.partition_selection import wanted_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.commands.stat.codec_trial import Codec, try_codecs
-from kfmt_cli.commands.stat.disk_usage import show_usage
+from kfmt_cli.commands.stat.disk_usage import by_directory, show_usage
 from kfmt_cli.commands.stat.lines import columns, more_lines
 from kfmt_cli.commands.stat.log_shapes import CountedLogs, LogShapes, Shapes, Strips
 from kfmt_cli.commands.stat.log_work import StatWork
@@ -124,8 +124,9 @@ class Stat:
             self.run.sink.note(f"{words} not decoded: {why}\n")
         if not self.asked and self.sample is None:
             names = (path if isinstance(path, str) else path.path for path in paths)
-            for path in _outermost(filter(is_folder, names)):
-                show_usage(self.run, path, partitions, is_told=len(rows) > 1)
+            of_directories = by_directory(partitions)
+            for path, real in _outermost(filter(is_folder, names)):
+                show_usage(self.run, path, of_directories.get(real, []), is_told=len(rows) > 1)
         try_codecs(self.run, self.what_if, partitions, self.limit, self.codec_sample)
 
     def _all(
@@ -256,14 +257,14 @@ def _place(name: str) -> tuple[Any, Any, Any]:
     return topic, number, log_dir
 
 
-def _outermost(paths: Iterable[str]) -> Iterator[str]:
-    """The directories that are not in another one of them, each once."""
+def _outermost(paths: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    """The directories that are not in another one of them, each once, with their real paths."""
     by_real: dict[Path, str] = {}
     for path in paths:
         by_real.setdefault(Path(path).resolve(), path)
     for real, path in by_real.items():
         if by_real.keys().isdisjoint(real.parents):
-            yield path
+            yield path, real
 
 
 def _above(name: str) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,14 +18,22 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.rows.documents import DISK_USAGE
 
 
-def show_usage(run: Run, path: str, partitions: Sequence[Partition], *, is_told: bool) -> None:
-    """Show what fills the disk under a directory. partitions: candidates; those elsewhere are
-    ignored. is_told: also print lines if nothing is marked for deletion."""
+def by_directory(partitions: Iterable[Partition]) -> dict[Path, list[Partition]]:
+    """The partitions at and below each directory, by its real path."""
+    found: dict[Path, list[Partition]] = {}
+    for partition in partitions:
+        real = partition.folder.resolve()
+        for path in {real, *real.parents, *partition.folder.parents}:
+            found.setdefault(path, []).append(partition)
+    return found
+
+
+def show_usage(run: Run, path: str, below: Sequence[Partition], *, is_told: bool) -> None:
+    """Show what fills the disk under a directory. below: the partitions there. is_told: also print
+    lines if nothing is marked for deletion."""
     sink = run.sink
-    tops = {Path(path).resolve(), Path(os.path.abspath(path))}  # noqa: PTH100 (links stay)
     found = usage_below(path, run.complain)
     settings_of = SettingsOf()
-    below = [each for each in partitions if any(map(each.folder.is_relative_to, tops))]
     for usage in found:
         if usage.purpose == LOGS:
             _ask_retention(run, usage, below, settings_of)

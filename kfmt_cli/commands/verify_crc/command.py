@@ -12,7 +12,7 @@ from kfmt_cli.commands.run import Event, Unread, told
 from kfmt_cli.commands.verify_crc.log_work import CheckedLog, LogWork
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
-from kfmt_cli.disk.segment import real_path
+from kfmt_cli.disk.names import real_path
 from kfmt_cli.disk.targets import targets
 from kfmt_cli.disk.tree import Folder, classify, distinct, inputs_in, is_segment, no_log, size_of
 from kfmt_cli.errors import InputError

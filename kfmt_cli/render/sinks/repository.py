@@ -6,6 +6,8 @@ import os
 from functools import cache
 from pathlib import Path
 
+from kfmt_cli.core.urls import absolute
+
 
 @cache
 def repository_root() -> Path:
@@ -20,7 +22,7 @@ def path_in_repository(file: str) -> tuple[str, bool]:
     A finding about a missing file is shown at the log next to it, or at the directory; one about a
     file in an archive, at the archive.
     """
-    path = Path(os.path.abspath(file))  # noqa: PTH100 (links are kept)
+    path = Path(absolute(file))
     if not path.exists():
         log = path.with_suffix(".log")
         above = (folder for folder in path.parents if folder.exists())

@@ -18,7 +18,7 @@ from pathlib import Path
 from kfmt_cli.arrow.topic_ids import METADATA, topic_id_in
 from kfmt_cli.core.directories import Directories
 from kfmt_cli.core.stores import LocalListing, StoredFile, listing, scanned
-from kfmt_cli.core.urls import is_local, local
+from kfmt_cli.core.urls import absolute, is_local, local
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import MANIFEST
 from kfmt_cli.errors import InputError
@@ -88,7 +88,7 @@ class Listings:
         for path in self.paths:
             try:
                 if is_local(path) and Path(local(path)).is_dir():
-                    files, grown = self._below(os.path.abspath(local(path)))  # noqa: PTH100
+                    files, grown = self._below(absolute(local(path)))
                     changed = changed or grown
                 else:
                     files = list(listing(path))
