@@ -79,7 +79,7 @@ class _JobPage:
     """By directory and place."""
     _places: set[Place] = field(default_factory=set)
     _files: set[str] = field(default_factory=set)
-    _findings: set[int] = field(default_factory=set)
+    _findings: set[tuple[str, ...]] = field(default_factory=set)
 
     def _sums(self, folder: str, place: Place) -> _Sums:
         self._places.add(place)
@@ -103,7 +103,7 @@ class _JobPage:
     def take_finding(self, row: Fields) -> None:
         """Take a finding from `verify`."""
         values = {column.name: row[column.name] for column in FINDING.columns}
-        identity = hash(tuple(map(str, values.values())))
+        identity = tuple(map(str, values.values()))
         if identity not in self._findings:
             self._findings.add(identity)
             self.data.put(FINDING, values)

@@ -66,10 +66,10 @@ def salvage(
     and log start offsets are copied if undamaged; other checkpoints are not. The exit code is 1 if
     anything was damaged.
 
-    --records also recovers the readable records of damaged batches, and of one that the end of the
-    file cuts, re-encoded as magic 2. Because no checksum confirms them, each gets an extra header,
-    kfmt.salvaged, with the finding's code. Transactional records are kept only if an earlier
-    undamaged batch names their producer.
+    --records also recovers the readable records of damaged batches, and of an uncompressed one that
+    the end of the file cuts, re-encoded as magic 2. Because no checksum confirms them, each gets an
+    extra header, kfmt.salvaged, with the finding's code. Transactional records are kept only if an
+    earlier undamaged batch names their producer.
 
     --as restores under another name: create the topic, stop the broker, and copy the directories
     over the new ones, whose partition.metadata has the new topic's id.
