@@ -108,7 +108,7 @@ def _real_folder(folder: str, _: str) -> str:
 def partition_folder(path: str) -> Path:
     """A partition's directory, absolute, as a broker names it: a link by its own name, unless only
     what it leads to is named like a partition."""
-    named = Path(real_path(path, may_be_link=False))
+    named = Path(real_path(str(Path(path)), may_be_link=False))  # without /.
     return named if place_of(named.name)[0] is not None else named.resolve()
 
 

@@ -63,6 +63,8 @@ def _base_name(path: str) -> str:
 def _above(path: str) -> str:
     """The parent directory of a path, relative to the current directory."""
     above, separator, name = path.rstrip(os.sep).rpartition(os.sep)
+    if name == os.curdir and above:
+        return _above(above)
     if name in ("", os.curdir):
         return os.pardir
     if name == os.pardir:

@@ -237,20 +237,26 @@ def walk(top: str, skip: Callable[[str], None]) -> list[Folder]:
     found = []
     for path, its in each_directory(top, unlisted(skip)):
         place = path.removeprefix(prefix) if path != top else os.curdir
-        folder = _folder(path, place, its)
-        found.append((place, folder))
-        for name in folder.links:  # a broker would have a partition here
-            if place_of(name)[0] is not None and (words := link_trouble(f"{path}{os.sep}{name}")):
-                unlisted(skip)(f"{path}{os.sep}{name}", words)
+        found.append((place, _folder(path, place, its)))
     found.sort(key=lambda found: _order(found[0]))
-    return _of_brokers(found)
+    parents = _parents(found)
+    for place, folder in found:
+        if place in parents:
+            _complain_of_links(folder, unlisted(skip))
+    return _of_brokers(found, parents)
 
 
-def _of_brokers(found: list[tuple[str, Folder]]) -> list[Folder]:
-    """The directory given and those in a tree that a broker would use: directories with broker
-    files and their siblings, as a broker treats every directory in its log directory as a
-    partition; and those with logs under other names. Other programs also have directories named
-    like version-2, and *.log files."""
+def _complain_of_links(folder: Folder, complain: Callable[[str, str], None]) -> None:
+    """Complain about the partitions of a log directory that are links which lead nowhere."""
+    for name in sorted(folder.links):
+        path = f"{folder.path}{os.sep}{name}"
+        is_partition = place_of(name)[0] is not None and not mark_of(name)
+        if is_partition and (words := link_trouble(path)):
+            complain(path, words)
+
+
+def _parents(found: list[tuple[str, Folder]]) -> set[str]:
+    """The places of log directories: those with a broker's files, or with partitions."""
     parents = set()
     for place, folder in found:
         names = [kind_of(file) for file in folder.files]
@@ -259,6 +265,14 @@ def _of_brokers(found: list[tuple[str, Folder]]) -> list[Folder]:
             parents.add(place)
         if any(offset is not None for _, offset, _ in names):
             parents.add(place.rpartition(os.sep)[0] or os.curdir)
+    return parents
+
+
+def _of_brokers(found: list[tuple[str, Folder]], parents: set[str]) -> list[Folder]:
+    """The directory given and those in a tree that a broker would use: directories with broker
+    files and their siblings, as a broker treats every directory in its log directory as a
+    partition; and those with logs under other names. Other programs also have directories named
+    like version-2, and *.log files."""
     return [
         folder
         for place, folder in found

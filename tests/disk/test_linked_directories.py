@@ -193,3 +193,45 @@ def test_a_link_in_the_way_is_moved_itself(target: str, tmp_path: Path) -> None:
     steps = [row["command"] for row in kfmt("check", disk, "--json").of("next")]
     assert f"mv {disk / 'backups'} {tmp_path / 'd' / 'backups.aside'}" in steps
     assert not any(f"mv {disk} " in step for step in steps)
+
+
+def test_links_of_other_programs_are_no_trouble(tmp_path: Path) -> None:
+    disk = shutil.copytree(BROKER, tmp_path / "d" / "disk")
+    (tmp_path / "d" / "app").mkdir()
+    (tmp_path / "d" / "app" / "jdk-17").symlink_to("/nowhere/jdk")
+    (disk / f"x-1.{'a' * 32}-delete").symlink_to("/nowhere/x-1")
+    before = kfmt("verify-crc", disk, "--json")
+    done = kfmt("verify-crc", tmp_path / "d", "--json")
+    assert (done.code, done.err) == (before.code, before.err)
+    for name in ("z-1", "a-1", "m-1"):
+        (disk / name).symlink_to("/nowhere")
+    errors = kfmt("verify-crc", tmp_path / "d").err.splitlines()
+    assert [line.split(": ")[1][-3:] for line in errors if "/nowhere" in line] == [
+        *("a-1", "m-1", "z-1")
+    ]
+
+
+def test_log_directories_behind_links_free_what_they_free(tmp_path: Path) -> None:
+    shutil.copytree(BROKER, tmp_path / "data")
+    (tmp_path / "top").mkdir()
+    (tmp_path / "top" / "d1").symlink_to("../data")
+    names = ("purpose", "bytes", "freed_now", "freed_later", "freed_odd")
+    rows = [
+        [[row[name] for name in names] for row in kfmt("stat", path, "--json").of("disk_usage")]
+        for path in (tmp_path / "data", tmp_path / "top")
+    ]
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize("path", ["disk/orders-0/.", "disk/orders-0/./"])
+def test_a_dot_at_the_end_changes_nothing(path: str, linked: Path, tmp_path: Path) -> None:
+    (tmp_path / "other" / "orders-0").rename(tmp_path / "other" / "moved")
+    (linked / "orders-0").unlink()
+    (linked / "orders-0").symlink_to(tmp_path / "other" / "moved")
+    for words in (("retention", "--now", "0"), ("stat",), ("txn",)):
+        want = kfmt(*words, "disk/orders-0", "--json", cwd=tmp_path).rows
+        for row in (rows := kfmt(*words, path, "--json", cwd=tmp_path).rows):
+            row.pop("file", None)
+        for row in want:
+            row.pop("file", None)
+        assert rows == want, words

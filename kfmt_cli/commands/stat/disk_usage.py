@@ -11,6 +11,7 @@ from kfmt_cli.commands.log_settings import SettingsOf
 from kfmt_cli.commands.retention.command import fates_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.commands.stat.usage_lines import usage_lines
+from kfmt_cli.core.urls import absolute
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import as_given, printable
 from kfmt_cli.disk.usage import BECOMES, LOGS, Usage, usage_below
@@ -19,11 +20,14 @@ from kfmt_cli.rows.documents import DISK_USAGE
 
 
 def by_directory(partitions: Iterable[Partition]) -> dict[Path, list[Partition]]:
-    """The partitions at and below each directory, by its real path."""
+    """The partitions at and below each directory, by its real path; also below those with a link on
+    the way to them."""
     found: dict[Path, list[Partition]] = {}
+    known: dict[Path, Path] = {}
     for partition in partitions:
-        real = partition.folder.resolve()
-        for path in {real, *real.parents, *partition.folder.parents}:
+        ways = {partition.folder, *Path(absolute(partition.logs[0].path)).parents}
+        reals = {known.get(path) or known.setdefault(path, path.resolve()) for path in ways}
+        for path in reals.union(*(real.parents for real in reals)):
             found.setdefault(path, []).append(partition)
     return found
 
