@@ -149,6 +149,7 @@ class Stat:
                 yield work.tried(task) if outcome is None else outcome
             else:
                 yield found
+        assert next(counted, None) is None  # and the processes end
 
     def _sampled(self, logs: list[Input]) -> Iterator[LogNumbers | InputError]:
         """The statistics of each log from a sample, or why it cannot be read."""
