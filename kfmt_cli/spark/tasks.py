@@ -7,7 +7,7 @@ shares. In the others an RDD does it seconds faster, as Spark need not load its 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -128,18 +128,25 @@ class _ByQuery:
 
 @contextmanager
 def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """Change the session's settings until the block ends."""
+    """Change the session's settings until the block ends; after an exception, such as Ctrl+C, a
+    server that does not answer is not waited for."""
     before = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
     try:
         yield
-    finally:
-        for name, known in before.items():
-            if known is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, known)
+    except BaseException:
+        wait([aside(partial(_put_back, spark, before))], timeout=LAST_PATIENCE)
+        raise
+    _put_back(spark, before)
+
+
+def _put_back(spark: SparkSession, before: Mapping[str, str | None]) -> None:
+    for name, known in before.items():
+        if known is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, known)
 
 
 def _tasks_done(context: SparkContext, group: str) -> int:

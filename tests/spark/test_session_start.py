@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +17,7 @@ pytest.importorskip("pyarrow")
 
 from kfmt_cli.errors import InputError
 from kfmt_cli.spark import session as sessions
+from kfmt_cli.spark import tasks
 
 
 @pytest.fixture
@@ -53,3 +56,33 @@ def test_it_starts_beside_what_takes_long(
     with sessions.started("local[1]"):
         wait_for(lambda: bool(begun))
     assert begun == ["begun local[1]", "ended local[1]"]
+
+
+class SilentServer:
+    """The settings of a session whose server no longer answers."""
+
+    def __init__(self) -> None:
+        self.conf = self
+        self.asked = threading.Event()
+        self.ends = threading.Event()
+
+    def get(self, *_: object) -> None:
+        return None
+
+    def set(self, *_: object) -> None:
+        pass
+
+    def unset(self, _: str) -> None:
+        self.asked.set()
+        self.ends.wait(60)
+
+
+def test_an_interrupt_does_not_wait_for_a_silent_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "LAST_PATIENCE", 0.1)
+    session: Any = SilentServer()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), tasks._set(session, {"spark.x": "1"}):
+        raise KeyboardInterrupt
+    session.ends.set()
+    assert session.asked.is_set()
+    assert time.monotonic() - began < 30
