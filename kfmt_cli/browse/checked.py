@@ -106,23 +106,27 @@ def checked_together(
     except OutputClosed:
         return None
     except KfmtError:
-        sink, run = _FindingSink(TextHost(theme=PLAIN, err_theme=PLAIN)), None
+        return _each_alone(nodes, stop)
     names = [printable(normalized(node.path)) for node in nodes]  # as check has them
     by_name: dict[str, list[Finding]] = {name: [] for name in names}
     more: dict[str, Counter[Severity]] = {name: Counter() for name in names}
-    is_clear = run is not None and not run.summary.unread
-    for finding in sink.findings:
-        if name := _owner(finding.file, by_name):
-            by_name[name].append(finding)
-        is_clear &= name != ""
-    for file, severity, number in sink.more:
-        if name := _owner(file, by_name):
-            more[name][severity] += number
-        is_clear &= name != ""
-    if is_clear:
-        return [FoundInPartition(_in_order(by_name[name]), left_out=more[name]) for name in names]
+    owners = [_owner(finding.file, by_name) for finding in sink.findings]
+    of_more = [_owner(file, by_name) for file, _, _ in sink.more]
+    if run.summary.unread or "" in owners or "" in of_more:
+        return _each_alone(nodes, stop)
+    for name, finding in zip(owners, sink.findings, strict=True):
+        by_name[name].append(finding)
+    for name, (_, severity, number) in zip(of_more, sink.more, strict=True):
+        more[name][severity] += number
+    return [FoundInPartition(_in_order(by_name[name]), left_out=more[name]) for name in names]
+
+
+def _each_alone(
+    nodes: Sequence[DiskNode], stop: Callable[[], bool]
+) -> list[FoundInPartition] | None:
+    """Check each partition by itself, to see which of them failed."""
     found = []
-    for node in nodes:  # each one alone, to see which of them failed
+    for node in nodes:
         one = checked(node.paths, stop) if node.has_files else FoundInPartition()
         if one is None:
             return None

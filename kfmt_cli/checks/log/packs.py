@@ -6,7 +6,6 @@ file with something odd again, and reports what and where.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -18,7 +17,6 @@ from kfmt_cli.checks.log.verifier import Verified
 from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native import scan
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.core.parallel import together
 from kfmt_cli.disk.kinds.kind import Input
@@ -32,10 +30,8 @@ from kfmt_cli.log.records import Records
 from kfmt_cli.rows.log_tables import BatchTable
 
 UNKNOWN = -1
-_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | os.O_CLOEXEC
 PACKED = 2  # the magic of files that pass in a pack
 _IN_BULK = (Checksums, Headers)  # `_is_odd` applies their rules
-_END = scan.WALKS["END"]
 
 
 def packs(files: Iterable[Input]) -> Iterator[list[Input]]:

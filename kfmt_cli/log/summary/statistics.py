@@ -317,7 +317,7 @@ def statistics_of(
         return np.bincount(owner * most + values, minlength=n_logs * most).reshape(n_logs, most)
 
     codecs, magics = counted(batches.compression, MOST_CODES), counted(batches.magic, MOST_CODES)
-    by_records, by_bytes = (counted(_buckets(each), BUCKETS) for each in (counts, batches.size))
+    by_records, by_bytes = (counted(_buckets(values), BUCKETS) for values in (counts, batches.size))
     for i, log in enumerate(found):
         log.codecs = {codec_name(number): n for number, n in _nonzero(codecs[i])}
         log.magics = {str(number): n for number, n in _nonzero(magics[i])}
