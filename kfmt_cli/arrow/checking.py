@@ -14,7 +14,7 @@ from kfmt_cli.arrow.inputs import input_of, packed, reader_of
 from kfmt_cli.checks.log.packs import checked_pack, look_inside
 from kfmt_cli.checks.log.verifier import Stretch
 from kfmt_cli.checks.registry import every_code
-from kfmt_cli.disk.tree import printable
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.findings.finding import Finding, Severity, in_order
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import is_legacy, runs
@@ -61,8 +61,8 @@ class FileSummary:
         numbers = self.numbers
         row: dict[str, object] = {
             **numbers,
-            "file": printable(self.piece.path),
-            "topic": topic and printable(topic),
+            "file": name_text(self.piece.path),
+            "topic": topic and name_text(topic),
             "partition": partition,
             "base_offset": self.piece.base_offset,
             "bytes": self.piece.size,
@@ -88,7 +88,7 @@ def finding_row(piece: Piece, finding: Finding) -> dict[str, object]:
     for name in ("expected", "found"):
         row[name] = None if row[name] is None else str(row[name])
     return {
-        name: printable(value) if isinstance(value, str) else value for name, value in row.items()
+        name: name_text(value) if isinstance(value, str) else value for name, value in row.items()
     }
 
 

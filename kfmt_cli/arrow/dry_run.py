@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from kfmt_cli.core.small_objects import is_fetched
 from kfmt_cli.core.stored_source import WINDOW
 from kfmt_cli.core.urls import is_local
-from kfmt_cli.disk.tree import as_given
 from kfmt_cli.render.style import count, grouped
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
@@ -41,7 +40,7 @@ def dry_run(files: Pieces, shares: Iterable[Sequence[Piece]], to: str) -> DryRun
     for share in shares:
         tasks += 1
         for piece in share:
-            url = as_given(piece.path)
+            url = piece.path
             if not is_local(url):
                 head = 0 if is_fetched(url, piece.size) else 1
                 reads += head + max(-(-(piece.end - piece.start) // WINDOW), 1)

@@ -11,18 +11,19 @@ from itertools import chain, islice
 
 from kfmt_cli.arrow.tiered_logs import Manifests, Stated, as_broker, opened_log, stem_of
 from kfmt_cli.core.compressed_files import WHOLLY_PACKED, packed_suffix
-from kfmt_cli.core.parallel import map_ordered, together
-from kfmt_cli.core.placeholders import CONNECTIONS, COPIES, Opener
+from kfmt_cli.core.parallel import CONNECTIONS, map_ordered, together
 from kfmt_cli.core.stored_source import StoredSource
-from kfmt_cli.core.stores import StoredFile, listing
-from kfmt_cli.core.urls import is_local
+from kfmt_cli.core.stores import StoredFile
+from kfmt_cli.core.urls import is_local, name_text
 from kfmt_cli.disk.kinds import UNKNOWN, kind_of
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Input, Kind, quoted
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG, LOGS
+from kfmt_cli.disk.listings import listing
 from kfmt_cli.disk.names import MANIFEST, left_out_words, mark_of, partition_of
 from kfmt_cli.disk.redpanda import REDPANDA, is_redpanda_log
-from kfmt_cli.disk.tree import is_of_broker, printable
+from kfmt_cli.disk.tree import is_of_broker
+from kfmt_cli.disk.trees import TREES, Opener
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
@@ -72,7 +73,7 @@ def _check_topics(wanted: frozenset[str], found: Pieces, listed: Pieces) -> None
     if missing:
         known = sorted({topic for piece in listed if (topic := piece.place[0]) is not None})
         near = get_close_matches(missing[0], known, 3, 0.6)
-        more = f"; did you mean {' or '.join(map(printable, near))}?" if near else ""
+        more = f"; did you mean {' or '.join(map(name_text, near))}?" if near else ""
         raise UsageError(f"no topic {quoted(missing[0])} in the given paths{more}")
 
 
@@ -191,7 +192,7 @@ def at_hand(request: Request, pieces: Iterable[Piece]) -> Iterator[None]:
             known[piece.path] = partial(opened_log, request, piece.stored_size, piece.chunking)
         elif not is_local(piece.path):
             known[piece.path] = partial(StoredSource, listed=piece.size)
-    with COPIES.opening(known):
+    with TREES.opening(known):
         yield
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kfmt_cli.core.source import READ_ONLY, FileSource, Source
+from kfmt_cli.core.source import FileSource, Source
 from kfmt_cli.core.stored_source import StoredSource
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM
+from kfmt_cli.disk.opening import descriptor
 from kfmt_cli.errors import InputError
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
@@ -103,6 +103,6 @@ def _as_stored(listed: int | None, path: str, name: str) -> Source:
     if not is_local(path):
         return StoredSource(path, listed)
     try:
-        return FileSource(os.open(path, READ_ONLY), name)
+        return FileSource(descriptor(path), name)
     except OSError as error:
         raise InputError(f"{name}: {error.strerror}", file=path) from error

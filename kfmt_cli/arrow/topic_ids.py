@@ -9,6 +9,7 @@ from kfmt_cli.core.urls import is_local
 from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.disk.kinds import PARTITION_METADATA
 from kfmt_cli.disk.tree import classify
+from kfmt_cli.disk.trees import TREES
 from kfmt_cli.errors import ForeignError, InputError
 from kfmt_cli.sharing.piece import Piece
 
@@ -34,7 +35,7 @@ def topic_id_in(folder: str) -> str | None:
     path = f"{folder}/{METADATA}"
     file = classify(path, path)
     try:
-        if is_local(path):
+        if is_local(path) or TREES.at(path) is not None:
             return uuid_text(read_topic_id(file))
         data = read_whole(path)  # in one request
         return None if data is None else uuid_text(topic_id_of(file, data))

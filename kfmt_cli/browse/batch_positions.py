@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfmt_cli.browse.wanted_batches import WantedBatches
-from kfmt_cli.core.source import FileSource, Source, open_source
+from kfmt_cli.core.source import FileSource, Source
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.open_log import open_log

@@ -14,8 +14,8 @@ from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
 from kfmt_cli.commands.check.command import CheckPaths, of_codes
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.targets import normalized
-from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import KfmtError, OutputClosed
 from kfmt_cli.findings.finding import MOST_FINDINGS, Code, Finding, Severity
 from kfmt_cli.render.sinks.silent import Silent
@@ -107,7 +107,7 @@ def checked_together(
         return None
     except KfmtError:
         return _each_alone(nodes, stop)
-    names = [printable(normalized(node.path)) for node in nodes]  # as check has them
+    names = [name_text(normalized(node.path)) for node in nodes]  # as check has them
     by_name: dict[str, list[Finding]] = {name: [] for name in names}
     more: dict[str, Counter[Severity]] = {name: Counter() for name in names}
     owners = [_owner(finding.file, by_name) for finding in sink.findings]

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds import UNKNOWN, in_order
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.names import mark_of, place_of
 from kfmt_cli.disk.segment import SEGMENT_KINDS
 from kfmt_cli.disk.targets import GivenPath, targets
-from kfmt_cli.disk.tree import Folder, is_segment, printable, size_of
+from kfmt_cli.disk.tree import Folder, is_segment, size_of
 
 SHORT_NAME = 6  # least digits shown of a segment name
 
@@ -112,7 +113,7 @@ def disk_of(paths: tuple[str, ...], complain: Callable[[str], None]) -> DiskNode
 
 def _given(target: GivenPath) -> DiskNode:
     """The tree of one given path."""
-    shown = printable(target.path)
+    shown = name_text(target.path)
     if target.file is not None:
         return file_node(target.file, whole_name=True)
     by_parent: dict[str, list[Folder]] = {}
@@ -130,7 +131,7 @@ def _given(target: GivenPath) -> DiskNode:
         return _directory(own, target.path, shown, by_parent.get(top, []), shown)
     inside = [
         _directory(
-            named.get(path), path, printable(path), by_parent.get(path, []), _below(path, top)
+            named.get(path), path, name_text(path), by_parent.get(path, []), _below(path, top)
         )
         for path in sorted({*by_parent, *_with_files(target.folders)})
     ]
@@ -177,7 +178,7 @@ def _directory(
 
 def _partition_node(folder: Folder, label: str) -> DiskNode:
     files = _files(folder)
-    return DiskNode(NodeKind.PARTITION, printable(label), folder.path, folder.name, files)
+    return DiskNode(NodeKind.PARTITION, name_text(label), folder.path, folder.name, files)
 
 
 def _files(folder: Folder | None) -> list[DiskNode]:
@@ -190,8 +191,8 @@ def _files(folder: Folder | None) -> list[DiskNode]:
 
 def file_node(file: Input, *, whole_name: bool = False) -> DiskNode:
     """The node of a file."""
-    name = printable(Path(file.path).name)
-    label = printable(file.name) if whole_name else _short(name)
+    name = name_text(Path(file.path).name)
+    label = name_text(file.name) if whole_name else _short(name)
     return DiskNode(NodeKind.FILE, label, file.path, file.name, file=file)
 
 

@@ -26,8 +26,10 @@ from kfmt_cli.broker.start.checkpoints import (
 )
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.urls import name_text
+from kfmt_cli.disk.opening import is_file
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.tree import classify, printable
+from kfmt_cli.disk.tree import classify
 from kfmt_cli.findings.finding import MOST_FINDINGS, Findings
 from kfmt_cli.log.block import Block, is_legacy, part_of, runs
 from kfmt_cli.log.decoding import read_records
@@ -101,10 +103,10 @@ class Side:
 
     def learn_epochs(self) -> None:
         """Read the leader epochs in its leader-epoch-checkpoint, if valid; raises InputError."""
-        path = self.files.folder / LEADER_EPOCHS
-        if path.is_file():
+        path = str(self.files.folder / LEADER_EPOCHS)
+        if is_file(path):
             with suppress(CheckpointError, NumberError):
-                rows = entries_of(classify(str(path), printable(str(path))), EPOCH_TYPES)
+                rows = entries_of(classify(path, name_text(path)), EPOCH_TYPES)
                 self.epochs.learn((int(epoch), int(start)) for epoch, start in rows)
 
     def batches(self) -> Iterator[ReplicaBatches]:

@@ -8,8 +8,6 @@ from typing import Any
 
 import click
 
-from kfmt_cli.cli.options import InputPath
-
 # The groups after a command's own options, by the names of their parameters.
 GROUPS: dict[str, Sequence[str]] = {
     "Selection": (
@@ -40,17 +38,6 @@ class GroupedCommand(click.Command):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.params.sort(key=lambda param: _PLACES.get(param.name or "", -1))
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Look up the paths to read, and run the command."""
-        for param in self.params:
-            if isinstance(param.type, InputPath) and param.name is not None:
-                value = ctx.params[param.name]
-                is_one = isinstance(value, str)
-                ctx.params[param.name] = (
-                    param.type.found(value) if is_one else tuple(map(param.type.found, value))
-                )
-        return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, a section for each group."""

@@ -14,7 +14,7 @@ import click
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.version import OLDEST, VERSIONS, by_option
 from kfmt_cli.core.parallel import available_cores
-from kfmt_cli.core.urls import local
+from kfmt_cli.core.urls import local, plain
 from kfmt_cli.errors import UsageError
 from kfmt_cli.findings.finding import MOST_FINDINGS, MOST_PLACES
 from kfmt_cli.render.formats import FORMATS, REPORTS, OutputFormat
@@ -70,16 +70,15 @@ def _paths(metavar: str, *, required: bool) -> Callable[[F], F]:
 
 
 class InputPath(_TextType):
-    """A path to read: once all options are known to be good, archives, URLs and paths inside
-    them are looked up, see `GroupedCommand`."""
+    """A path or URL to read, without its credentials."""
 
     name = "path"
 
-    def found(self, value: str) -> str:
-        """Where to read it; raises InputError, UsageError."""
-        from kfmt_cli.disk.local_copies import made_of
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        del param, ctx
+        from kfmt_cli.core.credentials import without_credentials
 
-        return made_of(value)
+        return plain(without_credentials(value))
 
 
 class StoredPath(_TextType):
@@ -97,7 +96,7 @@ class StoredPath(_TextType):
 
 def _keep_key(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     del ctx, param
-    from kfmt_cli.disk.local_copies import RSM_PRIVATE_KEY
+    from kfmt_cli.disk.given import RSM_PRIVATE_KEY
 
     RSM_PRIVATE_KEY.set(value)
 

@@ -16,11 +16,13 @@ from kfmt_cli.broker.start.checkpoints import (
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.throttle import PACE
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import folder_of_log, place_of
+from kfmt_cli.disk.opening import is_file
 from kfmt_cli.disk.partitions import Partition, partitions_below
 from kfmt_cli.disk.targets import GivenPath
-from kfmt_cli.disk.tree import classify, printable, size_of
+from kfmt_cli.disk.tree import classify, size_of
 from kfmt_cli.errors import UsageError
 from kfmt_cli.log.block import Block
 
@@ -65,9 +67,9 @@ class LogStarts:
         """The log start offsets in a checkpoint; none if it is missing or unreadable."""
         if file != self._file:
             self._file, self._starts = file, {}
-            if file.is_file():
+            if is_file(str(file)):
                 with self._run.complaining(), suppress(CheckpointError, NumberError):
-                    self._starts = offsets_of(classify(str(file), printable(str(file))))
+                    self._starts = offsets_of(classify(str(file), name_text(str(file))))
         return self._starts
 
 

@@ -21,6 +21,7 @@ from kfmt_cli.broker.topic_settings import (
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.disk.kinds.properties import java_properties, java_text
 from kfmt_cli.disk.names import partition_folder, place_of
+from kfmt_cli.disk.opening import is_folder
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import listing
 from kfmt_cli.errors import InputError, UsageError, unknown_name
@@ -92,7 +93,7 @@ class SettingsOf:
 
     def knows(self, log_directory: Path) -> bool:
         """Whether a log directory has a metadata log, which contains all changed settings."""
-        return (log_directory / f"{CLUSTER_METADATA}-0").is_dir()
+        return is_folder(f"{log_directory}/{CLUSTER_METADATA}-0")
 
     def of(self, topic: str | None, log_directory: Path) -> TopicSettings:
         """The settings of a topic with a partition in a log directory; raises UsageError."""
@@ -125,7 +126,7 @@ def _properties(path: Path) -> dict[str, str]:
 def compacts(topic: str | None, log_directory: Path) -> bool | None:
     """Whether a topic is compacted, from the metadata log of a log directory; None if unknown.
     Raises InputError."""
-    if topic is None or not (log_directory / f"{CLUSTER_METADATA}-0").is_dir():
+    if topic is None or not is_folder(f"{log_directory}/{CLUSTER_METADATA}-0"):
         return None
     known = _read_configs(log_directory)
     if topic not in known and not known.get("", {}) and topic.startswith("__"):
@@ -171,11 +172,11 @@ class _Configs:
 def _configs(log_directory: Path) -> _Configs:
     """The settings in the metadata log of a log directory."""
     found = _Configs()
-    path = log_directory / f"{CLUSTER_METADATA}-0"
-    if not path.is_dir():
+    path = f"{log_directory}/{CLUSTER_METADATA}-0"
+    if not is_folder(path):
         return found
     try:
-        folder = listing(str(path))
+        folder = listing(path)
     except InputError as error:
         found.unread.append(error)
         return found

@@ -9,7 +9,8 @@ from pathlib import Path
 from kfmt_cli.broker.state.schema_registry import RegistryReplay
 from kfmt_cli.commands.state.internal_topics import partitions_of, taken
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.tree import is_folder, modified_ms, size_of
+from kfmt_cli.disk.opening import is_folder
+from kfmt_cli.disk.tree import modified_ms, size_of
 from kfmt_cli.topics.payloads import SchemaRegistry
 
 TOPIC = "_schemas"

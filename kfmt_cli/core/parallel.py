@@ -14,6 +14,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+CONNECTIONS = 8  # to stores, at once
 SMALL = 1 << 20  # larger files are worth a reader of their own
 PACK = 2 << 20  # bytes of small files handled together
 

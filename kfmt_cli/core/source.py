@@ -9,19 +9,11 @@ from __future__ import annotations
 import errno
 import io
 import os
-import select
-import stat
-import sys
 import threading
 from collections.abc import Callable
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
-from kfmt_cli.core.compressed_files import packed_suffix, reader
-from kfmt_cli.core.placeholders import opened_elsewhere
 from kfmt_cli.core.throttle import PACE
-from kfmt_cli.core.urls import local, name_text
 from kfmt_cli.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +24,6 @@ STREAM_WINDOW = 128 << 20
 READ_AT_ONCE = 1 << 20
 WORTH_READING_AHEAD = 32 << 20
 MOST_EXTENTS = 64  # checked to find the end of a file's data
-PATIENCE_MS = 2000  # for the first byte of a named pipe
 # Opening a pipe without a writer would block.
 READ_ONLY = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
@@ -183,6 +174,30 @@ class SourceWindow:
         self._source.close()
 
 
+class BytesSource:
+    """A file whose bytes are known."""
+
+    largest = 1 << 31
+
+    def __init__(self, data: bytes, name: str) -> None:
+        self.name = name
+        self.size: int | None = len(data)
+        self._data = data
+
+    def block(self, position: int, length: int, least: int) -> bytes:
+        del least
+        return self._data[position : position + length]
+
+    def prefetch(self, position: int, length: int) -> None:
+        pass
+
+    def release(self, position: int) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
 class StreamSource:
     """A pipe, or a file compressed as a whole: read once, keeping only unreleased bytes.
 
@@ -259,56 +274,3 @@ class SourceFile(io.RawIOBase):
         if not self.closed:
             self._source.close()
         super().close()
-
-
-def file_at(path: str) -> BinaryIO:
-    """Open a file for reading, wherever its bytes are; raises InputError, OSError."""
-    source = opened_elsewhere(path)
-    if source is None:
-        return open(path, "rb")  # noqa: PTH123 (many)
-    return cast(BinaryIO, io.BufferedReader(SourceFile(source), READ_AT_ONCE))
-
-
-def _is_written(fd: int) -> bool:
-    """Whether a pipe receives bytes, or its writer closes it, within `PATIENCE_MS`."""
-    waiting = select.poll()
-    waiting.register(fd, select.POLLIN | select.POLLHUP)
-    return bool(waiting.poll(PATIENCE_MS))
-
-
-def open_source(path: str, name: str | None = None) -> Source:
-    """Open the file at a path or a URL, or standard input for `-`; raises InputError."""
-    if path == PIPE:
-        if sys.stdin is None:
-            raise InputError("-: standard input is closed")
-        return StreamSource(name or PIPE, partial(os.read, sys.stdin.fileno()))
-    path, name = local(path), name or path
-    shown = name_text(path)
-    suffix = packed_suffix(path)
-    if (stored := opened_elsewhere(path)) is not None:
-        stored.name = name
-        if not suffix:
-            return stored
-        file = cast(BinaryIO, io.BufferedReader(SourceFile(stored), READ_AT_ONCE))
-        return StreamSource(name, reader(file, suffix, name), file.close)
-    try:
-        fd = os.open(path, READ_ONLY)
-    except OSError as error:
-        is_gone = isinstance(error, FileNotFoundError) and not Path(path).is_symlink()
-        raise InputError(f"{shown}: {error.strerror}", file=path, is_gone=is_gone) from error
-    mode = os.fstat(fd).st_mode
-    if stat.S_ISREG(mode):
-        if not suffix:
-            return FileSource(fd, name)
-        file = os.fdopen(fd, "rb")
-        return StreamSource(name, reader(file, suffix, shown), file.close)
-    if stat.S_ISFIFO(mode):
-        if not path.startswith("/dev/") and not _is_written(fd):
-            os.close(fd)
-            raise InputError(f"{shown}: a named pipe with no writer")
-        os.set_blocking(fd, True)
-        return StreamSource(name, partial(os.read, fd), partial(os.close, fd))
-    os.close(fd)
-    if stat.S_ISDIR(mode):
-        raise InputError(f"{shown}: is a directory")
-    raise InputError(f"{shown}: is neither a file nor a pipe")

@@ -9,17 +9,14 @@ import errno
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any, TypeVar
 
-from kfmt_cli.core.directories import Directories, entries_of, link_trouble
 from kfmt_cli.core.file_systems import PATIENCE, file_system_at, one_line
 from kfmt_cli.core.long_listings import listed
-from kfmt_cli.core.urls import absolute, is_local, local
 from kfmt_cli.errors import InputError
 
 T = TypeVar("T")
@@ -162,70 +159,3 @@ def _modified(entry: Mapping[str, Any]) -> int:
     at = entry.get("mtime")
     seconds = at.timestamp() if isinstance(at, datetime) else at
     return int(seconds * 1e9) if isinstance(seconds, int | float) else 0
-
-
-def listing(path: str) -> Iterator[StoredFile]:
-    """The files under a directory, or the file itself; raises InputError if it does not exist.
-
-    A local directory that cannot be listed completely comes as an entry with its `trouble`.
-    """
-    if is_local(path):
-        yield from _local_listing(local(path))
-        return
-    file = about(path)
-    if file is None:
-        yield from files_in(path)
-    else:
-        yield file
-
-
-def _local_listing(path: str) -> Iterator[StoredFile]:
-    top = absolute(path)
-    if not Path(top).is_dir():
-        try:
-            status = Path(top).stat()
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror}") from error
-        yield StoredFile(top, status.st_size, status.st_mtime_ns)
-        return
-    for folder in (directories := Directories(top)):
-        its = scanned(folder)
-        directories.add(folder, its.folders, its.links)
-        yield from its.files
-
-
-@dataclass(slots=True)
-class LocalListing:
-    """The entries of a local directory: names of directories and of links to them, and files."""
-
-    folders: list[str] = field(default_factory=list)
-    links: list[str] = field(default_factory=list)
-    files: list[StoredFile] = field(default_factory=list)
-
-
-def scanned(folder: str) -> LocalListing:
-    """The entries of a local directory; its `trouble` if it cannot be listed. A file that is
-    deleted meanwhile is not in it."""
-    found = LocalListing()
-    try:
-        its = entries_of(folder)
-        found.folders, found.links = its.folders, its.links
-        found.files.extend(_stated(its.files))
-    except OSError as error:
-        found.files.append(StoredFile(folder, 0, 0, error.strerror or str(error)))
-    return found
-
-
-def _stated(entries: Iterable[os.DirEntry[str]]) -> Iterator[StoredFile]:
-    for entry in entries:
-        try:
-            status = entry.stat() if entry.is_file() else None
-        except FileNotFoundError:  # deleted meanwhile
-            continue
-        except OSError as error:
-            yield StoredFile(entry.path, 0, 0, error.strerror or str(error))
-            continue
-        if status is not None:
-            yield StoredFile(entry.path, status.st_size, status.st_mtime_ns)
-        elif words := entry.is_symlink() and link_trouble(entry.path):
-            yield StoredFile(entry.path, 0, 0, words)

@@ -1,4 +1,5 @@
-"""Unpack archives; files keep their times, and holes stay holes."""
+"""Archives as directories, unpacked when something in them is asked for; files keep their times,
+and holes stay holes."""
 
 from __future__ import annotations
 
@@ -14,17 +15,15 @@ import tempfile
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, cast
 
 from kfmt_cli.core.compressed_files import packed_suffix, reader
-from kfmt_cli.core.directories import each_directory
-from kfmt_cli.core.placeholders import opened_elsewhere
-from kfmt_cli.core.source import READ_AT_ONCE, READ_ONLY, FileSource, SourceFile
-from kfmt_cli.disk.names import is_packed
-from kfmt_cli.disk.tree import printable, unlisted
+from kfmt_cli.core.source import READ_AT_ONCE, Source, SourceFile
+from kfmt_cli.core.urls import name_text
+from kfmt_cli.disk.trees import Tree, path_in
 from kfmt_cli.errors import InputError
 
 _OTHERS: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open}
@@ -46,21 +45,69 @@ Member = tuple[str, float, IO[bytes]]
 """The name of a file in an archive, its time in seconds, and its bytes."""
 
 
-def unpack(archive: str, to: str) -> list[str]:
+@dataclass(slots=True)
+class Archive(Tree):
+    """The archive at a path. stored: the tree that has it, at the path `top` in it."""
+
+    stored: Tree
+    top: str
+    _folder: str = ""
+    _trouble: InputError | None = None
+    """Why it cannot be read."""
+    _left_out: list[str] = field(default_factory=list)
+
+    def real(self, below: str) -> str:
+        if self._trouble is not None:
+            raise self._trouble
+        if not self._folder:
+            folder = scratch()
+            try:
+                self._left_out = _unpack(self.path, self._file, folder)
+            except InputError as error:
+                self._trouble = error
+                raise
+            self._folder = folder
+        return path_in(self._folder, below)
+
+    def _file(self) -> Source:
+        return self.stored.opened(self.top)
+
+    def troubles(self, below: str) -> list[str]:
+        return [] if below else self._left_out
+
+
+def scratch() -> str:
+    """A temporary directory that is deleted when the process ends."""
+    import atexit
+    import shutil
+
+    from kfmt_cli.core.claims import claim_scratch
+
+    claim = claim_scratch()
+
+    def remove() -> None:
+        shutil.rmtree(claim.inside, ignore_errors=True)
+        claim.give_up()  # also of files created meanwhile
+
+    atexit.register(remove)
+    return str(claim.inside)
+
+
+def _unpack(archive: str, opened: Callable[[], Source], to: str) -> list[str]:
     """Unpack an archive into a directory; the members that are left out, with reasons. Raises
     InputError."""
+    shown = name_text(archive)
     found = _Contents()
     try:
-        for name, at, content in _members(archive, found):
-            _write(Path(to) / name, at, content)
+        for name, at, content in _members(archive, opened, found):
+            write_file(Path(to) / name, at, content)
         _link(Path(to), found.links)
     except _CORRUPT as error:
-        raise InputError(f"{printable(archive)}: truncated or corrupt archive: {error}") from error
+        raise InputError(f"{shown}: truncated or corrupt archive: {error}") from error
     except (RuntimeError, NotImplementedError) as error:  # encrypted, or an unsupported method
-        raise InputError(f"{printable(archive)}: cannot be read: {error}") from error
+        raise InputError(f"{shown}: cannot be read: {error}") from error
     except OSError as error:
-        words = _unpacking(error, to)
-        raise InputError(f"{printable(archive)}: {words}") from error
+        raise InputError(f"{shown}: {_unpacking(error, to)}") from error
     return found.troubles
 
 
@@ -70,57 +117,13 @@ def _unpacking(error: OSError, to: str) -> str:
         return "its data is corrupt"
     if error.errno in _OF_NAMES and isinstance(error.filename, str | os.PathLike):
         name = os.path.relpath(error.filename, to)
-        return f"{printable(name)}: cannot be unpacked: {error.strerror}"
-    words = f"cannot unpack into {tempfile.gettempdir()} (set TMPDIR to change it)"
-    return f"{words}: {error.strerror}"
+        return f"{name_text(name)}: cannot be unpacked: {error.strerror}"
+    return f"{unpacking_words()}: {error.strerror}"
 
 
-def unpack_files(top: str, to: str, unpacked: dict[str, str]) -> list[str]:
-    """Link the files of a directory into another, unpacking those compressed as a whole; the
-    directories that are left out, with reasons. Raises InputError.
-
-    unpacked: receives where each unpacked file comes from, by its path.
-    """
-    troubles: list[str] = []
-
-    for folder, its in each_directory(top, unlisted(troubles.append)):
-        files = {entry.name for entry in its.files}
-        here = Path(to) / os.path.relpath(folder, top)
-        try:
-            here.mkdir(exist_ok=True)
-            for name in sorted(files):
-                path = Path(folder).absolute() / name
-                suffix = packed_suffix(name)
-                plain = name.removesuffix(suffix)
-                if not is_packed(name):
-                    (here / name).symlink_to(path)
-                elif plain in files:
-                    words = f"not read: {plain} is next to it, which brokers read"
-                    troubles.append(f"{printable(str(path))}: {words}")
-                else:
-                    unpacked[str(here / plain)] = os.path.join(folder, name)  # noqa: PTH118 (as given)
-                    with _opened(str(path)) as packed:
-                        stream = _Stream(reader(packed, suffix, printable(str(path))))
-                        _write(here / plain, path.stat().st_mtime, cast(IO[bytes], stream))
-        except (EOFError, zlib.error) as error:
-            raise InputError(f"{printable(folder)}: {name}: incomplete: {error}") from error
-        except OSError as error:
-            words = f"cannot unpack into {tempfile.gettempdir()} (set TMPDIR to change it)"
-            why = error.strerror or str(error)
-            raise InputError(f"{printable(folder)}: {words}: {why}") from error
-    return troubles
-
-
-def _opened(path: str) -> BinaryIO:
-    """Open a file whose reads raise InputError, not OSError, which is then of what is written;
-    raises InputError."""
-    source, name = opened_elsewhere(path), printable(path)
-    if source is None:
-        try:
-            source = FileSource(os.open(path, READ_ONLY), name)
-        except OSError as error:
-            raise InputError(f"{name}: {error.strerror}", file=path) from error
-    return cast(BinaryIO, io.BufferedReader(SourceFile(source), READ_AT_ONCE))
+def unpacking_words() -> str:
+    """Where files cannot be unpacked, and what to do."""
+    return f"cannot unpack into {tempfile.gettempdir()} (set TMPDIR to change it)"
 
 
 @dataclass(slots=True)
@@ -133,18 +136,18 @@ class _Contents:
     """Members that are left out, with reasons."""
 
 
-def _members(archive: str, found: _Contents) -> Iterator[Member]:
+def _members(archive: str, opened: Callable[[], Source], found: _Contents) -> Iterator[Member]:
     """The files of an archive, without devices, and without those outside it, which are named."""
-    with _opened(archive) as file:
+    with reading(opened()) as file:
         if archive.endswith(".zip"):
-            yield from _of_zip(file, printable(archive), found)
+            yield from _of_zip(file, name_text(archive), found)
             return
         suffix = ".gz" if archive.endswith(".tgz") else packed_suffix(archive)
         other = next((opened for end, opened in _OTHERS.items() if archive.endswith(end)), None)
         source: Any = file if other is None else other(file)
         if suffix:
-            source = _Stream(reader(file, suffix, printable(archive)))
-        yield from _of_tar(source, printable(archive), found)
+            source = SequentialFile(reader(file, suffix, name_text(archive)))
+        yield from _of_tar(source, name_text(archive), found)
         while source.read(PIECE):  # to verify the checksum at its end
             pass
 
@@ -159,7 +162,7 @@ def _of_zip(file: Any, archive: str, found: _Contents) -> Iterator[Member]:
             if info.is_dir() or not name:
                 continue
             if info.flag_bits & _ENCRYPTED:
-                raise RuntimeError(f"{printable(name)} is encrypted")
+                raise RuntimeError(f"{name_text(name)} is encrypted")
             with packed.open(info) as content:
                 if stat.S_ISLNK(info.external_attr >> 16):
                     target = os.fsdecode(content.read(_LONGEST))
@@ -175,7 +178,7 @@ def _of_tar(source: Any, archive: str, found: _Contents) -> Iterator[Member]:
             if name and member.isreg():
                 if member.sparse and member.size > _MOST_SPARSE:
                     words = f"sparse file of {member.size} bytes, skipped"
-                    found.troubles.append(f"{archive}: {printable(name)}: {words}")
+                    found.troubles.append(f"{archive}: {name_text(name)}: {words}")
                     continue
                 yield name, member.mtime, cast(IO[bytes], tar.extractfile(member))
             elif name and member.islnk():
@@ -188,7 +191,7 @@ def _named(name: str, archive: str, found: _Contents) -> str:
     """The path of a member inside the archive; empty for one outside, which is named."""
     below = _below(name)
     if not below and PurePosixPath(name).name:
-        words = f"{archive}: {printable(name)}: points outside the archive, skipped"
+        words = f"{archive}: {name_text(name)}: points outside the archive, skipped"
         found.troubles.append(words)
     return below
 
@@ -206,7 +209,7 @@ class _Header(tarfile.TarInfo):
             raise tarfile.ReadError(f"a header is missing or damaged: {error}") from error
 
 
-class _Stream:
+class SequentialFile:
     """Decompressed bytes as a file that can only be read sequentially."""
 
     def __init__(self, read: Any) -> None:
@@ -245,7 +248,13 @@ def _link(top: Path, links: dict[str, str]) -> None:
             (top / name).hardlink_to(top / found)
 
 
-def _write(path: Path, at: float, content: IO[bytes]) -> None:
+def reading(source: Source) -> BinaryIO:
+    """A source as a file whose reads raise InputError, not OSError, which is then of what is
+    written."""
+    return cast(BinaryIO, io.BufferedReader(SourceFile(source), READ_AT_ONCE))
+
+
+def write_file(path: Path, at: float, content: IO[bytes]) -> None:
     """Write a file with its time; pages of zeros become holes, as indexes are mostly zeros."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as out:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from kfmt_cli.core.urls import absolute, name_text
+from kfmt_cli.core.urls import absolute, is_url, name_text
 
 _NUMBER = re.compile(r"^[+-]?\d{1,20}$")
 MOST_OFFSET = (1 << 63) - 1
@@ -91,6 +91,8 @@ def partition_of(path: str) -> tuple[str | None, int | None]:
 
 def real_path(path: str, may_be_link: bool = True) -> str:
     """The path without symbolic links. may_be_link: follow the last part, too."""
+    if is_url(path):
+        return path
     folder, _, name = path.rpartition(os.sep)
     is_named = name not in ("", os.curdir, os.pardir)
     if not is_named or (may_be_link and os.path.islink(path)):  # noqa: PTH114 (28,000 are free)

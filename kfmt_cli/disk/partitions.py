@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import folder_of_log, partition_folder, place_of, real_path
 from kfmt_cli.disk.targets import GivenPath, targets
-from kfmt_cli.disk.tree import as_given, no_log, printable
+from kfmt_cli.disk.tree import no_log
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def partitions_below(
         if not partitions and not target.unlisted and used is target:
             complain(no_log(target.path))
         for partition in partitions:
-            real = real_path(as_given(str(partition.folder)))
+            real = real_path(str(partition.folder))
             held = found.setdefault(real, partition)
             if held is partition or not held.given:
                 continue
@@ -66,7 +67,7 @@ def partitions_below(
             for path, log in _by_path(partition.logs).items():
                 its.setdefault(path, log)
             if len(its) > n_before:
-                parent = printable(str(Path(target.path).parent))
+                parent = name_text(str(Path(target.path).parent))
                 found[real] = replace(partition, name=parent) if partition.given else partition
     for real, its in logs.items():
         found[real] = replace(found[real], logs=sorted(its.values(), key=lambda log: log.base))
@@ -74,7 +75,7 @@ def partitions_below(
 
 
 def _by_path(logs: list[Input]) -> dict[str, Input]:
-    return {real_path(as_given(log.path)): log for log in logs}
+    return {real_path(log.path): log for log in logs}
 
 
 def _in(target: GivenPath) -> Iterator[Partition]:

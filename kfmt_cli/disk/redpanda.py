@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import struct
-from pathlib import Path
 
 from kfmt_cli.core.codecs.checksum import CRC32C, crc_of
+from kfmt_cli.disk.directories import each_directory
+from kfmt_cli.disk.opening import is_folder
 
 REDPANDA = "Redpanda data, whose segments kfmt does not read; read the topics with a Kafka client"
 # header_crc, size_bytes, base_offset, type, crc, attributes, last_offset_delta, first_timestamp,
@@ -35,8 +36,7 @@ def is_redpanda_batch(start: bytes) -> bool:
 
 def is_redpanda_directory(path: str) -> bool:
     """Whether a directory without broker files is a Redpanda data directory or in one."""
-    top = Path(path)
-    if any((top / own).is_dir() for own in _OWN):
+    if any(is_folder(f"{path}/{own}") for own in _OWN):
         return True
-    found = (file.name for depth in _DEPTHS for file in top.glob(f"{depth}*-*-v*.log"))
-    return any(map(is_redpanda_log, found))
+    below = (its.files for _, its in each_directory(path, lambda _, __: None))
+    return any(is_redpanda_log(entry.name) for files in below for entry in files)

@@ -1,62 +1,24 @@
-"""Placeholders in a temporary directory for files at a URL: see `core/placeholders.py`."""
+"""The objects of a store as a tree."""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from typing import ClassVar
 
-from kfmt_cli.core.placeholders import COPIES, placeholder
 from kfmt_cli.core.small_objects import fetched
 from kfmt_cli.core.source import Source
 from kfmt_cli.core.stored_source import StoredSource
 from kfmt_cli.core.stores import StoredFile, about, files_in
+from kfmt_cli.disk.trees import DirectoryEntries, Listing, Tree
 from kfmt_cli.errors import InputError
 
 MOST_KEPT = 256  # objects
 MOST_KEPT_BYTES = 64 << 10  # size limit per object
 MOST_BYTES = 1 << 50  # of an object; no store takes more
 MOMENT = 10.0  # seconds that they are cached
-
-
-def placed(url: str, temporary: Callable[[], str]) -> str:
-    """The path of placeholders for a URL: a directory with its contents, or a file with its
-    siblings; raises InputError. temporary: creates a directory that is deleted with the process."""
-    scheme, _, rest = url.partition("://")
-    store = f"{scheme}:/"
-    if (copy := COPIES.of(store)) is None:
-        folder = temporary()
-        copy = COPIES.add(folder, store, _opener(folder, store))
-    path = f"{copy.path}/{rest}"
-    if ".." in PurePosixPath(rest).parts:
-        raise InputError(f'{url}: ".." has no meaning in the URL of a store')
-    try:
-        file = about(url)
-    except InputError as error:
-        if error.is_gone:  # reading the path reports it
-            return path
-        raise
-    listed = files_in(url) if file is None else files_in(url.rpartition("/")[0], recursive=False)
-    top = Path(path if file is None else path.rpartition("/")[0])
-    top.mkdir(parents=True, exist_ok=True)
-    copy.troubles[str(top)] = list(_place(f"{copy.path}/", listed))
-    return path
-
-
-def _opener(folder: str, store: str) -> Callable[[str], Source | None]:
-    recent = RecentObjects()
-
-    def opened(path: str) -> Source | None:
-        try:
-            listed = Path(path).stat().st_size
-        except OSError:  # not listed
-            listed = None
-        is_kept = listed is not None and listed <= MOST_KEPT_BYTES
-        url = store + path[len(folder) :]
-        return StoredSource(url, listed, recent.fetched if is_kept else fetched)
-
-    return opened
 
 
 @dataclass(slots=True)
@@ -79,27 +41,66 @@ class RecentObjects:
         return data
 
 
-def _place(top: str, listed: Iterable[StoredFile]) -> Iterable[str]:
-    """Create placeholders; yields messages about files that have no place in a directory."""
-    made = set[str]()
-    for file in listed:
-        if file.trouble:
-            yield f"{file.path}: {file.trouble}"
-            continue
-        below = file.path.partition("://")[2]
-        folder = top + below.rpartition("/")[0]
-        if "//" in below or {"..", "."} & set(below.split("/")):
-            yield f"{file.path}: not a valid file name"
-            continue
-        if not 0 <= file.size <= MOST_BYTES:
-            yield f"{file.path}: the store lists an impossible size, {file.size} bytes"
-            continue
+@dataclass(slots=True)
+class Store(Tree):
+    """The objects of a scheme's stores that have been listed. path: the scheme with its colon."""
+
+    is_elsewhere: ClassVar[bool] = True
+
+    _listing: Listing = field(default_factory=Listing)
+    _recent: RecentObjects = field(default_factory=RecentObjects)
+    _troubles: dict[str, list[str]] = field(default_factory=dict)
+    """Messages about the objects that have no place in a directory, by the directory listed."""
+
+    def find(self, below: str) -> None:
+        """List what is below a path, or next to it if it is an object's; raises InputError."""
+        url = self._url(below)
+        if ".." in below.split("/"):
+            raise InputError(f'{url}: ".." has no meaning in the URL of a store')
         try:
-            if folder not in made:
-                Path(folder).mkdir(parents=True, exist_ok=True)
-                made.add(folder)
-            placeholder(Path(top + below), file.size, file.modified)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            yield f"{file.path}: cannot be created in {folder}: {error.strerror}"
+            is_folder = about(url) is None
+        except InputError as error:
+            if error.is_gone:  # reading the path reports it
+                return
+            raise
+        top = below if is_folder else below.rpartition("/")[0]
+        if top not in self._troubles:
+            self._listing.add_folder(top)
+            listed = files_in(self._url(top), recursive=is_folder)
+            self._troubles[top] = list(self._put(listed))
+
+    def _put(self, listed: Iterator[StoredFile]) -> Iterator[str]:
+        """Take the objects that can be files in a directory; yields messages about the others."""
+        for file in listed:
+            below = file.path.partition("://")[2]
+            if file.trouble:
+                yield f"{file.path}: {file.trouble}"
+            elif "//" in below or {"..", "."} & set(below.split("/")):
+                yield f"{file.path}: not a valid file name"
+            elif not 0 <= file.size <= MOST_BYTES:
+                yield f"{file.path}: the store lists an impossible size, {file.size} bytes"
+            else:
+                self._listing.add(below, file.size, file.modified)
+
+    def _url(self, below: str) -> str:
+        return f"{self.path}//{below}"
+
+    def entries(self, below: str) -> DirectoryEntries:
+        return self._listing.entries(below)
+
+    def status(self, below: str) -> os.stat_result:
+        return self._listing.status(below)
+
+    def opened(self, below: str) -> Source:
+        try:
+            size: int | None = self._listing.status(below).st_size
+        except FileNotFoundError:
+            size = None
+        is_kept = size is not None and size <= MOST_KEPT_BYTES
+        return StoredSource(self._url(below), size, self._recent.fetched if is_kept else fetched)
+
+    def real(self, below: str) -> None:
+        del below
+
+    def troubles(self, below: str) -> list[str]:
+        return self._troubles.get(below, [])

@@ -14,26 +14,23 @@ from itertools import chain
 from pathlib import Path
 
 from kfmt_cli.core.compressed_files import packed_suffix
-from kfmt_cli.core.placeholders import COPIES
 from kfmt_cli.core.source import PIPE
+from kfmt_cli.core.urls import is_local, name_text
+from kfmt_cli.disk.given import file_given, found, in_brokers_form, is_tiered, troubles
 from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.local_copies import in_brokers_form, is_tiered
 from kfmt_cli.disk.names import left_out_words, mark_of, real_path
+from kfmt_cli.disk.opening import is_folder, status_of
 from kfmt_cli.disk.redpanda import REDPANDA, is_redpanda_directory, is_redpanda_log
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
 from kfmt_cli.disk.tree import (
     Folder,
-    as_given,
-    classify,
     every_input,
     inputs_in,
-    is_folder,
     is_of_broker,
     listing,
     no_log,
-    printable,
     walk,
 )
 from kfmt_cli.errors import InputError, UsageError
@@ -59,7 +56,7 @@ class GivenPath:
         if not marked:
             return self
         words = left_out_words([folder.path for folder in marked])
-        tell(f"{printable(self.path)}: {words}\n")
+        tell(f"{name_text(self.path)}: {words}\n")
         used = [folder for folder in self.folders if not self._is_marked(folder)]
         return replace(self, folders=used)
 
@@ -128,31 +125,30 @@ def target_of(path: str, *, takes_pipe: bool = False) -> GivenPath:
     """
     if not takes_pipe:
         refuse_pipe(path)
+    if path and path != PIPE:
+        path = found(path)
     if path and is_folder(path):
-        unlisted = COPIES.troubles(path)
+        unlisted: list[str] = []
         folders = walk(path, unlisted.append)
         is_kafka = any(is_of_broker(file) for folder in folders for file in folder.files)
         if not is_kafka and is_redpanda_directory(path):
-            raise InputError(f"{printable(path)}: {REDPANDA}")
-        made, rest = in_brokers_form(path, folders)
-        if made is None:
-            return GivenPath(path, None, folders, unlisted)
-        other = target_of(made)
-        unlisted = list(dict.fromkeys([*unlisted, *other.unlisted]))
-        if not rest:
-            return replace(other, unlisted=unlisted)
-        return GivenPath(path, None, [*rest, *other.folders], unlisted)
+            raise InputError(f"{name_text(path)}: {REDPANDA}")
+        folders = in_brokers_form(path, folders, unlisted.append)
+        unlisted = list(dict.fromkeys([*troubles(path), *unlisted]))
+        return GivenPath(path, None, folders, unlisted)
     if not path or (path != PIPE and _is_missing(path)):
-        words = f"{printable(path)}: No such file or directory"
+        words = f"{name_text(path)}: No such file or directory"
         raise InputError(words, file=path, is_gone=True)
     if is_redpanda_log(Path(path).name):
-        raise InputError(f"{printable(path)}: {REDPANDA}")
-    return GivenPath(path, classify(path, path))
+        raise InputError(f"{name_text(path)}: {REDPANDA}")
+    return GivenPath(path, file_given(path))
 
 
 def normalized(path: str) -> str:
     """A path that does not end with .., whose parent a path does not show."""
-    if path.rpartition(os.sep)[2] == os.pardir:
+    if not is_local(path):
+        return path
+    if path.rpartition(os.sep)[2] == os.pardir and os.path.lexists(path):
         return os.path.realpath(path)
     return path and str(Path(path))
 
@@ -232,7 +228,7 @@ def _listed(
         except InputError as error:
             complain(str(error))
             continue
-        real = real_path(as_given(target.path))
+        real = real_path(target.path)
         if real in seen and target.path != PIPE:
             continue
         seen.add(real)
@@ -250,7 +246,7 @@ def folder_beside(path: str) -> Folder:
 def _is_missing(path: str) -> bool:
     """Whether a path is missing; other errors are reported on opening."""
     try:
-        Path(path).stat()
+        status_of(path)
     except (FileNotFoundError, NotADirectoryError, ValueError):  # also a name with a zero byte
         return True
     except OSError:

@@ -11,17 +11,18 @@ import base64
 import os
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from pathlib import Path
-from typing import IO
+from pathlib import Path, PurePath
+from typing import IO, ClassVar
 
 import zstandard
 
-from kfmt_cli.core.parallel import map_ordered
-from kfmt_cli.core.placeholders import CONNECTIONS, placeholder
-from kfmt_cli.core.source import Source, file_at, open_source
+from kfmt_cli.core.parallel import CONNECTIONS, map_ordered
+from kfmt_cli.core.source import BytesSource, Source
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.names import MANIFEST, STORED_INDEXES, STORED_STEM
+from kfmt_cli.disk.opening import file_at, open_source, status_of
 from kfmt_cli.disk.tiered_keys import PrivateKey, Unlock
 from kfmt_cli.disk.tiered_manifest import (
     Chunking,
@@ -31,7 +32,8 @@ from kfmt_cli.disk.tiered_manifest import (
     expanded,
     manifest_at,
 )
-from kfmt_cli.disk.tree import Folder, printable
+from kfmt_cli.disk.tree import Folder
+from kfmt_cli.disk.trees import DirectoryEntries, Listing, Overlay
 from kfmt_cli.errors import InputError
 
 LOG = ".log"
@@ -57,6 +59,8 @@ class StoredLog:
     """The size of the object if it is complete."""
     unlock: Unlock | None
     opened: Opened = open_source
+    modified: int = 0
+    """When it was stored, in nanoseconds; 0 if unknown."""
 
     @property
     def chunk_size(self) -> int:
@@ -90,7 +94,7 @@ class StoredLog:
         return data
 
     def _words(self, number: int, why: str) -> str:
-        return f"{printable(self.path)}: chunk {number} {why}"
+        return f"{name_text(self.path)}: chunk {number} {why}"
 
 
 class ChunkedSource:
@@ -102,7 +106,7 @@ class ChunkedSource:
         self.name = name
         self.size: int | None = log.size
         self._log = log
-        self._stored = log.opened(log.path, printable(log.path))
+        self._stored = log.opened(log.path, name_text(log.path))
         self._held: tuple[int, bytes] = -1, b""
 
     def block(self, position: int, length: int, least: int) -> bytes:
@@ -140,44 +144,91 @@ class _Segment:
     """The problem with its log, if any."""
 
 
-@dataclass
-class Bucket:
-    """A bucket, a copy of one, or a part of it, turned into a log directory."""
+@dataclass(slots=True)
+class Bucket(Overlay):
+    """A bucket, a copy of one, or a part of it, as the log directory that it came from."""
 
-    to: Path
-    """Where to create the log directory: its indexes, and placeholders for its logs."""
+    is_elsewhere: ClassVar[bool] = True
+
     key: PrivateKey | None = None
-    troubles: list[str] = field(default_factory=list)
+    is_whole: bool = False
+    """Whether nothing else is to be read there."""
+    _left_out: list[str] = field(default_factory=list)
     """Messages about unreadable or incomplete objects."""
     _logs: dict[str, StoredLog] = field(default_factory=dict)
-    """By the paths of their placeholders."""
-    _taken: dict[Path, str] = field(default_factory=dict)
+    _files: dict[str, tuple[bytes, int]] = field(default_factory=dict)
+    """The bytes of the other files, and their times."""
+    _taken: dict[str, str] = field(default_factory=dict)
+    _listing: Listing | None = None
 
-    def opened(self, path: str) -> Source | None:
-        """The bytes of a log, None for any other file."""
-        log = self._logs.get(path)
-        return None if log is None else ChunkedSource(log, printable(path))
+    def listed(self, path: str) -> DirectoryEntries:
+        """The entries of one of its directories; raises OSError."""
+        return self._known.entries(path[len(self.path) :].strip(os.sep))
+
+    @property
+    def _known(self) -> Listing:
+        if self._listing is None:
+            self._listing = Listing()
+            self._listing.add_folder("")
+            for below, log in self._logs.items():
+                self._listing.add(below, log.size, log.modified)
+            for below, (data, modified) in self._files.items():
+                self._listing.add(below, len(data), modified)
+        return self._listing
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been taken."""
+        return not self._taken and not self._left_out
+
+    def is_tiered(self, below: str) -> bool:
+        return self._known.has(below) if below else self.is_whole
+
+    def entries(self, below: str) -> DirectoryEntries:
+        return self._known.entries(below) if self.is_tiered(below) else Overlay.entries(self, below)
+
+    def status(self, below: str) -> os.stat_result:
+        return self._known.status(below) if self.is_tiered(below) else Overlay.status(self, below)
+
+    def opened(self, below: str) -> Source:
+        name = name_text(f"{self.path}{os.sep}{below}")
+        if below in self._logs:
+            return ChunkedSource(self._logs[below], name)
+        if below in self._files:
+            return BytesSource(self._files[below][0], name)
+        return Overlay.opened(self, below)
+
+    def real(self, below: str) -> str | None:
+        return None if self.is_tiered(below) else Overlay.real(self, below)
+
+    def troubles(self, below: str) -> list[str]:
+        return [*Overlay.troubles(self, below), *(() if below else self._left_out)]
 
     def take(self, folder: Folder) -> None:
-        """Create a log for every segment in a directory, in order."""
+        """Put together every segment in a directory, in order."""
         files = [Path(name) for name in folder.files]
         stems = [file.stem for file in files if file.suffix == MANIFEST]
-        named = [(Path(folder.path) / stem, f"{folder.name}/{stem}") for stem in stems]
+        named = [(f"{folder.path}/{stem}", f"{folder.name}/{stem}") for stem in stems]
         for segment in map_ordered(self._read, named, CONNECTIONS):
             self._put(segment)
         for file in files:
             is_part = file.suffix in (LOG, STORED_INDEXES) and STORED_STEM.match(file.stem)
             if is_part and file.stem not in stems:
-                self.troubles.append(f"{folder.name}/{file.name}: no manifest, skipped")
+                self._left_out.append(f"{folder.name}/{file.name}: no manifest, skipped")
 
-    def segment(self, stem: Path, shown: str) -> Path | None:
-        """The path of a segment's log, or None if it cannot be read.
+    def segment(self, stem: str, shown: str) -> str:
+        """Put a segment together, and return the path of its log below this one; raises InputError.
 
         stem: the path of its objects without their suffixes. shown: the same, for display.
         """
-        return self._put(self._read((stem, shown)))
+        if self._logs:
+            return next(iter(self._logs))
+        log = self._put(self._read((stem, shown)))
+        if log is None:
+            raise InputError(self._left_out.pop())
+        return log
 
-    def _read(self, named: tuple[Path, str]) -> _Segment | str:
+    def _read(self, named: tuple[str, str]) -> _Segment | str:
         """A segment, or the reason why it cannot be read."""
         stem, shown = named
         try:
@@ -189,10 +240,12 @@ class Bucket:
             name = Path(error.filename or "").name
             return f"{shown}: {name}: {error.strerror}"
 
-    def _segment(self, stem: Path, shown: str) -> _Segment:
-        there = os.stat(f"{stem}{LOG}").st_size  # noqa: PTH116 (text)
+    def _segment(self, stem: str, shown: str) -> _Segment:
+        status = status_of(f"{stem}{LOG}")
+        there = status.st_size
         manifest = read_manifest(f"{stem}{MANIFEST}")
-        log = stored_log(str(stem), there, manifest.chunking, self.key)
+        log = stored_log(stem, there, manifest.chunking, self.key)
+        log = replace(log, modified=status.st_mtime_ns)
         trouble = None
         if there < log.needed:
             words = f"its log is {log.needed - there} bytes too short"
@@ -201,40 +254,37 @@ class Bucket:
             trouble = f"{shown}: its log has extra bytes after the last chunk"
         return _Segment(manifest, log, shown, _indexes(manifest, stem, log.unlock), trouble)
 
-    def _put(self, segment: _Segment | str) -> Path | None:
-        """Create the files of a segment; returns the path of its log."""
+    def _put(self, segment: _Segment | str) -> str | None:
+        """Take the files of a segment; returns the path of its log."""
         if isinstance(segment, str):
-            self.troubles.append(segment)
+            self._left_out.append(segment)
             return None
         place = segment.manifest.remote_log_segment_metadata.remote_log_segment_id
         named = place.topic_id_partition.topic_partition
-        folder = self.to / f"{named.topic}-{named.partition}"
-        stem = Path(segment.log.path).stem
-        log = folder / f"{_base_of(stem, segment.manifest):020}{LOG}"
+        folder = f"{named.topic}-{named.partition}"
+        stem = PurePath(segment.log.path).stem
+        log = f"{folder}/{_base_of(stem, segment.manifest):020}{LOG}"
         if log in self._taken:
             words = f"{self._taken[log]} has the same base offset; this copy is skipped"
-            self.troubles.append(f"{segment.shown}: {words}")
+            self._left_out.append(f"{segment.shown}: {words}")
             return None
-        folder.mkdir(parents=True, exist_ok=True)
-        stored = os.stat(segment.log.path)  # noqa: PTH116 (text)
-        placeholder(log, segment.log.size, stored.st_mtime_ns)
-        self._taken[log], self._logs[str(log)] = segment.shown, segment.log
+        self._taken[log], self._logs[log] = segment.shown, segment.log
+        self._listing = None
         if segment.trouble:
-            self.troubles.append(segment.trouble)
+            self._left_out.append(segment.trouble)
         topic_id = place.topic_id_partition.topic_id
-        (folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
-        for name, data in segment.indexes.items():
-            path = folder / name
-            if name == EPOCHS and path.exists():
-                path.write_bytes(_both_epochs(path.read_bytes(), data))
-            else:
-                path.write_bytes(data)
+        of_partition = {"partition.metadata": f"version: 0\ntopic_id: {topic_id}".encode()}
+        for name, data in (of_partition | segment.indexes).items():
+            path = f"{folder}/{name}"
+            known = self._files[path][0] if name == EPOCHS and path in self._files else None
+            held = data if known is None else _both_epochs(known, data)
+            self._files[path] = held, segment.log.modified
         return log
 
 
 def read_manifest(path: str, opened: Opened = open_source) -> Manifest:
     """The manifest at a path or a URL; raises InputError."""
-    with closing(opened(path, printable(path))) as source:
+    with closing(opened(path, name_text(path))) as source:
         return manifest_at(source)
 
 
@@ -269,9 +319,9 @@ def _base_of(stem: str, manifest: Manifest) -> int:
     return int(found[1]) if found else manifest.remote_log_segment_metadata.start_offset
 
 
-def _indexes(manifest: Manifest, stem: Path, unlock: Unlock | None) -> dict[str, bytes]:
+def _indexes(manifest: Manifest, stem: str, unlock: Unlock | None) -> dict[str, bytes]:
     """The indexes of a segment, by their names on a broker's disk."""
-    places, base = manifest.segment_indexes, _base_of(stem.name, manifest)
+    places, base = manifest.segment_indexes, _base_of(PurePath(stem).name, manifest)
     end = manifest.remote_log_segment_metadata.end_offset + 1
     named = {
         f"{base:020}.index": places.offset,
@@ -281,7 +331,7 @@ def _indexes(manifest: Manifest, stem: Path, unlock: Unlock | None) -> dict[str,
         EPOCHS: places.leader_epoch,
     }
     found = {}
-    with file_at(str(stem.with_name(stem.name + STORED_INDEXES))) as stored:
+    with file_at(f"{stem}{STORED_INDEXES}") as stored:
         for name, place in named.items():
             if place is not None:
                 if not 0 <= place.position < MOST_POSITION:

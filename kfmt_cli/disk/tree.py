@@ -11,16 +11,14 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from pathlib import Path
 
 from kfmt_cli.core.compressed_files import packed_suffix
-from kfmt_cli.core.directories import DirectoryEntries, each_directory, entries_of, link_trouble
-from kfmt_cli.core.placeholders import COPIES
-from kfmt_cli.core.source import PIPE, open_source
+from kfmt_cli.core.source import PIPE
 from kfmt_cli.core.urls import name_text
+from kfmt_cli.disk.directories import each_directory, entries_of, link_trouble
 from kfmt_cli.disk.kinds import UNKNOWN, in_order, kind_of
 from kfmt_cli.disk.kinds.kind import Input, Kind, Level
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
@@ -32,7 +30,9 @@ from kfmt_cli.disk.names import (
     place_of,
     real_path,
 )
+from kfmt_cli.disk.opening import open_source, status_of
 from kfmt_cli.disk.segment import Segment, group
+from kfmt_cli.disk.trees import DirectoryEntries, FileEntry, StoredEntry
 from kfmt_cli.errors import InputError
 from kfmt_cli.topics import CLUSTER_METADATA
 
@@ -48,7 +48,7 @@ def classify(path: str, name: str) -> Input:
     stem = path.rpartition(os.sep)[2]
     stem = stem.removesuffix(packed_suffix(stem))
     kind, base_offset, _ = kind_of(stem)
-    return Input(path, printable(name), kind, base_offset)
+    return Input(path, name_text(name), kind, base_offset)
 
 
 def is_segment(file: Input) -> bool:
@@ -70,8 +70,8 @@ def size_of(file: Input) -> int:
 def modified_ms(file: Input) -> int:
     """When the file was last changed, in milliseconds; 0 if unknown."""
     try:
-        return os.stat(file.path).st_mtime_ns // 1_000_000  # noqa: PTH116 (many)
-    except OSError:
+        return status_of(file.path).st_mtime_ns // 1_000_000
+    except (OSError, InputError):
         return 0
 
 
@@ -82,8 +82,8 @@ def is_empty(file: Input) -> bool:
 
 def _known_size(file: Input) -> int | None:
     try:
-        return None if file.path == PIPE else os.stat(file.path).st_size  # noqa: PTH116 (many)
-    except OSError:
+        return None if file.path == PIPE else status_of(file.path).st_size
+    except (OSError, InputError):  # opening it reports the error
         return None
 
 
@@ -92,27 +92,9 @@ def topic_of(file: Input) -> str | None:
     return CLUSTER_METADATA if file.kind is KRAFT_SNAPSHOT else partition_of(file.path)[0]
 
 
-def as_given(path: str) -> str:
-    """A path as the user gave it; unpacked files are shown in their archive."""
-    return COPIES.given(path)
-
-
-def printable(name: str) -> str:
-    """A name as text, with bytes that are not valid UTF-8 as \\xhh; see `as_given`."""
-    return name_text(as_given(name))
-
-
-def is_folder(path: str) -> bool:
-    """Whether a path is known to be a directory; - is not."""
-    try:
-        return path != PIPE and Path(path).is_dir()
-    except OSError:  # opening it reports the error
-        return False
-
-
 def no_log(path: str) -> str:
     """The message for a directory without the files looked for."""
-    return f"{printable(path)}: no log segments in or under this directory"
+    return f"{name_text(path)}: no log segments in or under this directory"
 
 
 def distinct(files: Iterable[Input], seen: set[str]) -> Iterator[Input]:
@@ -142,11 +124,13 @@ class Folder:
     """The files that are symbolic links."""
     prefix: str | None = None
     """The prefix of its files' names, if it is not the path."""
+    stored_as: Mapping[str, str] = field(default_factory=dict)
+    """The names under which files are stored that are compressed as a whole."""
 
     @property
     def name(self) -> str:
         """Its name for display: the path that opens it."""
-        return printable(self.path)
+        return name_text(self.path)
 
     def input(self, file: str) -> Input:
         """One of its files."""
@@ -156,8 +140,9 @@ class Folder:
             if self.takes_any and file in self.other_logs:
                 kind = LOG
             path = f"{self.path.rstrip(os.sep)}{os.sep}{file}"
-            name = path if self.prefix is None else self.prefix + file
-            found = Input(path, printable(name), kind, base_offset, file in self.links)
+            name = path.removesuffix(file) if self.prefix is None else self.prefix
+            name += self.stored_as.get(file, file)
+            found = Input(path, name_text(name), kind, base_offset, file in self.links)
             self._inputs[file] = found
         return found
 
@@ -228,14 +213,18 @@ class Folder:
                 yield segment
 
 
-def walk(top: str, skip: Callable[[str], None]) -> list[Folder]:
+def walk(
+    top: str,
+    skip: Callable[[str], None],
+    entries: Callable[[str], DirectoryEntries] = entries_of,
+) -> list[Folder]:
     """A directory and those under it, topics by name and partitions by number.
 
-    skip: receives errors about unreadable directories.
+    skip: receives errors about unreadable directories. entries: lists one, see `each_directory`.
     """
     prefix = os.path.join(top, "")  # noqa: PTH118 (text, as it was given)
     found = []
-    for path, its in each_directory(top, unlisted(skip)):
+    for path, its in each_directory(top, unlisted(skip), entries):
         place = path.removeprefix(prefix) if path != top else os.curdir
         found.append((place, _folder(path, place, its)))
     found.sort(key=lambda found: _order(found[0]))
@@ -319,7 +308,7 @@ def listing(path: str, prefix: str | None = None) -> Folder:
     try:
         return replace(_folder(path, os.curdir, entries_of(path)), prefix=prefix)
     except OSError as error:
-        raise InputError(f"{printable(path)}: {error.strerror}") from error
+        raise InputError(f"{name_text(path)}: {error.strerror}") from error
 
 
 def _folder(path: str, below: str, its: DirectoryEntries) -> Folder:
@@ -332,15 +321,20 @@ def _folder(path: str, below: str, its: DirectoryEntries) -> Folder:
         tuple(sorted(entry.name for entry in its.files)),
         frozenset(entry.name for entry in others if _is_special(entry)),
         frozenset(entry.name for entry in others if entry.is_symlink()),
+        stored_as={
+            entry.name: entry.stored_as
+            for entry in its.files
+            if isinstance(entry, StoredEntry) and entry.stored_as
+        },
     )
 
 
 def unlisted(complain: Callable[[str], None]) -> Callable[[str, str], None]:
     """What `each_directory` calls to complain about a directory that cannot be listed."""
-    return lambda path, why: complain(f"{printable(path)}: {why}")
+    return lambda path, why: complain(f"{name_text(path)}: {why}")
 
 
-def _is_special(entry: os.DirEntry[str]) -> bool:
+def _is_special(entry: FileEntry) -> bool:
     """Whether opening a file would block.
 
     A file that cannot be examined is opened, which reports why.

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from kfmt_cli.core.directories import each_directory
-from kfmt_cli.core.placeholders import is_elsewhere
 from kfmt_cli.core.urls import absolute
+from kfmt_cli.disk.directories import each_directory, stored_entries
 from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, kind_of
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
@@ -73,7 +72,7 @@ def usage_below(top: str, complain: Callable[[str], None]) -> list[Usage]:
     name = absolute(top).rpartition(os.sep)[2]
     found = {purpose: Usage(purpose) for purpose in PURPOSES}
     seen: set[tuple[int, int]] = set()
-    for folder, its in each_directory(top, unlisted(complain)):
+    for folder, its in each_directory(top, unlisted(complain), stored_entries):
         of_folder = _purpose_of_all(f"{name}{os.sep}{os.path.relpath(folder, top)}")
         for entry in its.files:
             try:
@@ -89,8 +88,8 @@ def usage_below(top: str, complain: Callable[[str], None]) -> list[Usage]:
             usage = found[of_folder or _purpose_of(entry.name)]
             usage.files += 1
             usage.bytes += status.st_size
-            whole = is_elsewhere(entry.path)
-            usage.disk_bytes += status.st_size if whole else BLOCK * status.st_blocks
+            in_blocks = status.st_blocks is not None  # of a store, none are known
+            usage.disk_bytes += BLOCK * status.st_blocks if in_blocks else status.st_size
     return [usage for usage in found.values() if usage.files]
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds import UNKNOWN, is_transient
 from kfmt_cli.disk.kinds.foreign import OTHER_FILES, START, foreign_words, is_packed
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.disk.redpanda import REDPANDA, is_redpanda_batch
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block

@@ -18,12 +18,11 @@ import numpy as np
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import scan
 from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.core.parallel import SMALL, map_ordered
-from kfmt_cli.core.placeholders import CONNECTIONS, is_elsewhere
-from kfmt_cli.core.source import READ_ONLY, open_source
+from kfmt_cli.core.parallel import CONNECTIONS, SMALL, map_ordered
 from kfmt_cli.core.throttle import PACE
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.opening import descriptor, is_elsewhere, open_source
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block, read_batches
@@ -103,7 +102,7 @@ def read_small(file: Input) -> bytes | None:
     if is_elsewhere(file.path):
         return _fetched(file)
     try:
-        handle = os.open(file.path, READ_ONLY)
+        handle = descriptor(file.path)
     except OSError:
         return None
     try:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
-from kfmt_cli.core.parallel import map_ordered
-from kfmt_cli.core.placeholders import CONNECTIONS, COPIES
+from kfmt_cli.core.parallel import CONNECTIONS, map_ordered
+from kfmt_cli.disk.trees import TREES, Trees
 from kfmt_cli.errors import KfmtError
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ AHEAD = 3  # shares per process that are submitted before their results are need
 def worth(jobs: int, n_bytes: int) -> int:
     """The number of processes worth starting for a number of bytes, at most `jobs`; 2 for files
     elsewhere, which threads request at once even with one job."""
-    if COPIES.are_elsewhere:
+    if TREES.are_elsewhere:
         return max(jobs, 2)
     return jobs if n_bytes >= MANY_BYTES else 1
 
@@ -44,9 +44,7 @@ def map_processes(
     at_once: items that a process gets at once. The function and its items are pickled. With one
     job or one item, everything runs in this process.
     """
-    if (
-        COPIES.are_elsewhere
-    ):  # connections to stores do not survive a fork, and threads can wait too
+    if TREES.are_elsewhere:  # connections do not survive a fork, and threads can wait too
         yield from map_ordered(function, items, CONNECTIONS)
         return
     if jobs <= 1 or len(items) <= 1:
@@ -60,7 +58,7 @@ def map_processes(
     shares = (items[i : i + at_once] for i in range(0, len(items), at_once))
     pending: deque[Future[list[R]]] = deque()
     with _no_interrupt():
-        pool = ProcessPoolExecutor(min(jobs, len(items)), initializer=_end_when_told)
+        pool = ProcessPoolExecutor(min(jobs, len(items)), initializer=_begin, initargs=(TREES,))
         for share in islice(shares, AHEAD * jobs):
             pending.append(pool.submit(_each, function, share))
     try:
@@ -99,9 +97,11 @@ def _each(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
     return [function(item) for item in items]
 
 
-def _end_when_told() -> None:
-    """Ignore interrupts, which the main process handles; end when it terminates this process, or is
-    killed: otherwise this process would wait for work forever, and hold what the other locked."""
+def _begin(trees: Trees) -> None:
+    """Take the trees of the main process. Ignore interrupts, which it handles; end when it
+    terminates this process, or is killed: otherwise this process would wait for work forever, and
+    hold what the other locked."""
+    TREES.take(trees)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()

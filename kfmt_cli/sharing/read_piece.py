@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from kfmt_cli.checks.base import Facts, LogCheck, Scope
 from kfmt_cli.checks.registry import log_checks
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.source import Source, SourceWindow, open_source
+from kfmt_cli.core.source import Source, SourceWindow
 from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.errors import InputError, KfmtError
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding, Severity, in_order

@@ -9,6 +9,8 @@ from pathlib import Path
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.credentials import SentCredentials
 from kfmt_cli.core.parallel import available_cores
+from kfmt_cli.core.urls import is_local
+from kfmt_cli.disk.trees import TREES
 from kfmt_cli.errors import UsageError
 from kfmt_cli.log.selection.select import Asked, Selection
 from kfmt_cli.rows.column import Column, RowType
@@ -116,5 +118,6 @@ def names_in(text: str) -> tuple[str, ...]:
 
 
 def _absolute(path: str) -> str:
-    """A local path made absolute, so that it is valid in every process; a URL unchanged."""
-    return path if "://" in path else str(Path(path).absolute())
+    """A path of the disk made absolute, so that it is valid in every process."""
+    is_shown = not is_local(path) or TREES.at(path) is not None
+    return path if is_shown else str(Path(path).absolute())

@@ -10,15 +10,14 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from kfmt_cli.core.compressed_files import WHOLLY_PACKED, packed_suffix
 from kfmt_cli.core.direct_io import DirectSource
-from kfmt_cli.core.placeholders import is_elsewhere
-from kfmt_cli.core.source import SourceWindow, open_source
+from kfmt_cli.core.source import SourceWindow
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.opening import is_elsewhere, open_source, real, status_of
 from kfmt_cli.disk.tree import size_of
 from kfmt_cli.disk.usage import BLOCK
 from kfmt_cli.errors import InputError
@@ -72,9 +71,9 @@ def written_size(file: Input) -> int:
     if is_elsewhere(file.path):
         return size
     try:
-        if packed_suffix(file.path) or BLOCK * Path(file.path).stat().st_blocks >= size:
+        if packed_suffix(file.path) or BLOCK * status_of(file.path).st_blocks >= size:
             return size
-        with closing(DirectSource(file.path, file.name)) as source:
+        with closing(DirectSource(real(file.path) or file.path, file.name)) as source:
             return source.end_of_data()
     except (InputError, OSError):
         return size
@@ -113,7 +112,7 @@ class _Stored(SourceWindow):
 def _opened(file: Input) -> DirectSource | _Stored:
     if is_elsewhere(file.path):
         return _Stored(open_source(file.path, file.name), size_of(file))
-    return DirectSource(file.path, file.name)
+    return DirectSource(real(file.path) or file.path, file.name)
 
 
 def _read(source: DirectSource | _Stored, file: Input, part: Slice) -> Statistics:

@@ -9,8 +9,7 @@ from typing import Any
 from kfmt_cli.arrow.export.exported_rows import Span, is_exported
 from kfmt_cli.broker.cluster.replicas import Relation
 from kfmt_cli.checks.comparison import Row
-from kfmt_cli.core.urls import absolute, is_local, local
-from kfmt_cli.disk.tree import printable
+from kfmt_cli.core.urls import absolute, is_local, local, name_text
 from kfmt_cli.errors import UsageError
 from kfmt_cli.rows.types.compared_range import COMPARED_RANGE, RangeStatus
 from kfmt_cli.sharing.piece import Piece
@@ -43,7 +42,7 @@ def _place_of(piece: Piece, top: str) -> Place:
     topic, partition = piece.place
     if topic is None:
         return None, None, piece.folder.removeprefix(top)
-    return printable(topic), partition, ""
+    return name_text(topic), partition, ""
 
 
 def check_places(paths: Iterable[str], pieces: Iterable[Piece]) -> None:
@@ -56,7 +55,7 @@ def check_places(paths: Iterable[str], pieces: Iterable[Piece]) -> None:
             continue
         held = folders.setdefault((side, _place_of(piece, tops[side])), piece.folder)
         if held != piece.folder:
-            both = f"{printable(held)} and {printable(piece.folder)}"
+            both = f"{name_text(held)} and {name_text(piece.folder)}"
             raise UsageError(f"{both} are the same partition: compare with one of them at a time")
 
 
@@ -101,13 +100,13 @@ class BothCopies:
         for row in result.get("spans", ()):
             span = Span(*row)
             place = span.topic, span.partition, ""
-            copy = found.setdefault(place, _OpenCopy(printable(top), is_table=True))
+            copy = found.setdefault(place, _OpenCopy(name_text(top), is_table=True))
             copy.files.append(ExportedFile(piece.path, span))
             copy.reach(span.first, span.last)
         if is_exported(piece):
             return
         place = _place_of(piece, top)
-        copy = found.setdefault(place, _OpenCopy(printable(piece.folder), is_table=False))
+        copy = found.setdefault(place, _OpenCopy(name_text(piece.folder), is_table=False))
         offsets = result["offsets"] or (0, -1)
         file, start, end = f"{self._folder}/{result['file']}", result["first"], result["end"]
         copy.pieces.append(PieceColumns(piece, file, start, end, *offsets))

@@ -10,8 +10,7 @@ from contextlib import suppress
 
 from kfmt_cli.arrow.export.output import read_whole
 from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.core.parallel import map_ordered
-from kfmt_cli.core.placeholders import CONNECTIONS
+from kfmt_cli.core.parallel import CONNECTIONS, map_ordered
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.spark.job import Stored
 

@@ -21,14 +21,13 @@ from kfmt_cli.broker.transactions.committed import committed_of
 from kfmt_cli.broker.transactions.producers import Producers
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.native.table import Table
-from kfmt_cli.core.parallel import map_ordered
-from kfmt_cli.core.placeholders import CONNECTIONS
-from kfmt_cli.core.source import open_source
-from kfmt_cli.core.stores import listing
+from kfmt_cli.core.parallel import CONNECTIONS, map_ordered
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.listings import listing
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block

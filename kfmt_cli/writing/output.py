@@ -18,13 +18,14 @@ from typing import BinaryIO
 
 from kfmt_cli.core.claims import Claim
 from kfmt_cli.core.layout.wire import Buffer
-from kfmt_cli.core.source import file_at
-from kfmt_cli.core.urls import is_local
+from kfmt_cli.core.urls import is_local, name_text
+from kfmt_cli.disk.given import found
 from kfmt_cli.disk.kinds import kind_of
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.opening import file_at, is_there, real, status_of
 from kfmt_cli.disk.targets import refuse_pipe
-from kfmt_cli.disk.tree import as_given, listing, printable
+from kfmt_cli.disk.tree import listing
 from kfmt_cli.errors import InputError, OutputError, UsageError
 from kfmt_cli.writing.unfinished import claim_file, claim_folder, take_away
 
@@ -288,7 +289,7 @@ def _settle(path: Path, *folders: Path) -> None:
             _sync_folder(folder)
     except OSError as error:
         words = f"written, but its directory cannot be synced to disk: {error.strerror}"
-        sys.stderr.write(f"kfmt: {printable(str(path))}: {words}; a power cut may lose it\n")
+        sys.stderr.write(f"kfmt: {name_text(str(path))}: {words}; a power cut may lose it\n")
 
 
 @contextmanager
@@ -301,10 +302,10 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def need_local(destination: str) -> None:
-    """Raise UsageError for a destination at a URL or in an archive."""
-    if not is_local(destination) or as_given(destination) != destination:
+    """Raise UsageError for a destination at a URL."""
+    if not is_local(destination):
         words = "can only write to local directories; kfmt export writes to URLs"
-        raise UsageError(f"{printable(destination)}: {words}")
+        raise UsageError(f"{name_text(destination)}: {words}")
 
 
 def need_room(destination: str, n_bytes: int) -> None:
@@ -325,11 +326,11 @@ def need_new(source: str, destination: str) -> None:
     is inside SRC."""
     refuse_pipe(source)
     need_local(destination)
-    if not Path(source).exists():
-        raise InputError(f"{printable(source)}: No such file or directory")
+    if not is_there(found(source)):
+        raise InputError(f"{name_text(source)}: No such file or directory")
     target = Path(destination)
     if target.exists() or target.is_symlink():
-        raise UsageError(f"{printable(destination)}: already exists; DST must not exist")
+        raise UsageError(f"{name_text(destination)}: already exists; DST must not exist")
     need_apart(destination, [source])
 
 
@@ -340,7 +341,7 @@ def need_apart(path: str, inputs: Iterable[str]) -> None:
     for given in inputs:
         looked_at = Path(given).resolve()
         if place == looked_at or looked_at in place.parents:
-            words = f"is inside the input {printable(given)}, which kfmt never writes to"
+            words = f"is inside the input {name_text(given)}, which kfmt never writes to"
             raise UsageError(f"{path}: {words}; choose another place")
 
 
@@ -353,7 +354,7 @@ def carry(staging: Staging, file: Input, name: str) -> None:
             while data := source.read(1 << 20):
                 out.write(data)
         out.close()
-        shutil.copystat(file.path, staging.folder / name)
+        copy_times(file.path, staging.folder / name)
     except (InputError, OSError) as error:  # not of the output
         (staging.folder / name).unlink()
         if isinstance(error, InputError):
@@ -361,3 +362,13 @@ def carry(staging: Staging, file: Input, name: str) -> None:
         raise InputError(f"{file.name}: cannot be read: {error.strerror}") from error
     finally:
         out.abandon()
+
+
+def copy_times(source: str, to: Path) -> None:
+    """Give a file the times of an input, and its permissions if it is on the disk; raises OSError,
+    InputError."""
+    if (there := real(source)) is not None:
+        shutil.copystat(there, to)
+    else:
+        modified = status_of(source).st_mtime_ns
+        os.utime(to, ns=(modified, modified))

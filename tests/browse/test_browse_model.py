@@ -18,7 +18,7 @@ from kfmt_cli.browse.partition_search import PartitionHunt
 from kfmt_cli.browse.session import BYTE, OFFSET, TIME, Goal, goal_of
 from kfmt_cli.browse.shown_log import MOST_BLOCKS, ShownLog
 from kfmt_cli.browse.wanted_batches import wanted_batches_of
-from kfmt_cli.core.source import open_source
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.log.reader import LogReader

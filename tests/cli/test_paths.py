@@ -10,7 +10,7 @@ from click.shell_completion import ShellComplete
 
 import kfmt_cli
 from kfmt_cli.cli import kfmt as command_line
-from kfmt_cli.disk import local_copies
+from kfmt_cli.disk import targets
 from kfmt_cli.errors import InputError
 from tests.support.samples import ORDERS, TXN, kfmt
 from tools.kafka import ROOT, SAMPLES
@@ -23,11 +23,11 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths that were looked up; nothing is found."""
     paths: list[str] = []
 
-    def made_of(path: str) -> str:
+    def found(path: str) -> str:
         paths.append(path)
         raise InputError(f"{path}: not found")
 
-    monkeypatch.setattr(local_copies, "made_of", made_of)
+    monkeypatch.setattr(targets, "found", found)
     return paths
 
 
@@ -35,7 +35,7 @@ def test_paths_are_looked_up_when_the_options_are_good(looked_up: list[str]) -> 
     assert kfmt("diff", "a.tar", "--jobs", "x", "b.tar").code == 2
     assert looked_up == []
     assert kfmt("diff", "a.tar", "b.tar").code == 3
-    assert looked_up == ["a.tar"]
+    assert looked_up == ["a.tar", "b.tar"]
 
 
 def test_completion_looks_no_path_up(looked_up: list[str]) -> None:

@@ -8,15 +8,14 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain, cycle, islice
-from pathlib import Path
 
 import pytest
 
 from kfmt_cli.core import long_listings
 from kfmt_cli.core.long_listings import listed, repeated
-from kfmt_cli.core.placeholders import COPIES
-from kfmt_cli.core.stores import StoredFile, listing
+from kfmt_cli.core.stores import StoredFile
 from kfmt_cli.disk import remote
+from kfmt_cli.disk.listings import listing
 from kfmt_cli.errors import InputError
 
 OBJECT = (
@@ -120,16 +119,12 @@ def test_what_a_listing_raises_is_raised() -> None:
 
 
 @pytest.mark.parametrize("size", [-5, 1 << 62])
-def test_a_size_that_no_object_has_is_one_line(
-    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_size_that_no_object_has_is_one_line(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found = [StoredFile(f"s3://odd/orders-0/{n:020}.log", size * n, 0) for n in (0, 1)]
     monkeypatch.setattr(remote, "about", lambda _: None)
-    monkeypatch.setattr(remote, "files_in", lambda _: iter(found))
-    try:
-        path = Path(remote.placed("s3://odd/orders-0", lambda: str(tmp_path)))
-        words = f"the store lists an impossible size, {size} bytes"
-        assert COPIES.troubles(str(path)) == [f"{found[1].path}: {words}"]
-        assert [file.name for file in path.iterdir()] == [f"{0:020}.log"]
-    finally:
-        COPIES.clear()
+    monkeypatch.setattr(remote, "files_in", lambda _, *, recursive: iter(found))
+    store = remote.Store("s3:")
+    store.find("odd/orders-0")
+    words = f"the store lists an impossible size, {size} bytes"
+    assert store.troubles("odd/orders-0") == [f"{found[1].path}: {words}"]
+    assert [file.name for file in store.entries("odd/orders-0").files] == [f"{0:020}.log"]

@@ -26,7 +26,7 @@ from kfmt_cli.arrow.export.output import appearing, get_json, names_in, put_json
 from kfmt_cli.arrow.inputs import files_of  # noqa: E402
 from kfmt_cli.core import stores  # noqa: E402
 from kfmt_cli.core.file_systems import file_system_at  # noqa: E402
-from kfmt_cli.core.stores import listing  # noqa: E402
+from kfmt_cli.disk.listings import listing  # noqa: E402
 from kfmt_cli.errors import InputError, OutputError  # noqa: E402
 from kfmt_cli.sharing.piece import WorkError  # noqa: E402
 from kfmt_cli.sharing.request import Request  # noqa: E402

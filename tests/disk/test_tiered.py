@@ -10,8 +10,9 @@ import base64
 import json
 import re
 import shutil
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
@@ -19,12 +20,13 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kfmt_cli.core.placeholders import COPIES
-from kfmt_cli.core.source import file_at
+from kfmt_cli.disk import tiered
+from kfmt_cli.disk.given import is_tiered
 from kfmt_cli.disk.targets import target_of
 from kfmt_cli.disk.tiered import Bucket
 from kfmt_cli.disk.tiered_keys import PrivateKey
-from kfmt_cli.disk.tree import listing, walk
+from kfmt_cli.disk.tree import size_of, walk
+from kfmt_cli.disk.trees import TREES, Tree, path_in
 from kfmt_cli.errors import InputError
 from tests.support.samples import Done, kfmt
 from tools.kafka import ROOT, SAMPLES
@@ -61,27 +63,37 @@ def key() -> PrivateKey:
     return PrivateKey.at(str(KEY))
 
 
-@pytest.mark.parametrize("name", ["plain", "zstd", "encrypted"])
-def test_segments_are_what_the_broker_had(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bucket = Bucket(tmp_path, key() if name == "encrypted" else None)
-    for folder in walk(str(KEPT / name / "tiered"), pytest.fail):
+def taken(path: Path, private_key: PrivateKey | None = None) -> Bucket:
+    bucket = Bucket(str(path), Tree(str(path)), "", private_key)
+    for folder in walk(str(path), pytest.fail):
         bucket.take(folder)
-    assert bucket.troubles == []
-    monkeypatch.setattr(COPIES, "_copies", [])
-    COPIES.add(str(tmp_path), "bucket", bucket.opened)
-    files = [path for path in tmp_path.rglob("0*") if path.is_file()]
+    return bucket
+
+
+def files_of(bucket: Bucket, folder: str = "") -> Iterator[str]:
+    found = bucket.listed(f"{bucket.path}/{folder}")
+    yield from (path_in(folder, entry.name) for entry in found.files)
+    for name in found.folders:
+        yield from files_of(bucket, path_in(folder, name))
+
+
+@pytest.mark.parametrize("name", ["plain", "zstd", "encrypted"])
+def test_segments_are_what_the_broker_had(name: str) -> None:
+    bucket = taken(KEPT / name / "tiered", key() if name == "encrypted" else None)
+    assert bucket.troubles("") == []
+    files = [below for below in files_of(bucket) if PurePath(below).name.startswith("0")]
     assert len(files) >= 10
-    for file in files:
-        theirs = BROKER / file.parent.name / file.name
-        assert file.stat().st_size == theirs.stat().st_size
-        with file_at(str(file)) as ours:
-            assert ours.read() == theirs.read_bytes(), file.name
-    metadata = (tmp_path / "txn-0/partition.metadata").read_text()
-    assert metadata == "version: 0\ntopic_id: SK1yrsvLS6GVcvsGssS1uA"
-    epochs = (tmp_path / "txn-0/leader-epoch-checkpoint").read_text()
-    assert epochs == "0\n1\n0 0\n"
+    for below in files:
+        theirs = (BROKER / below).read_bytes()
+        assert bucket.status(below).st_size == len(theirs)
+        with closing(bucket.opened(below)) as ours:
+            assert ours.block(0, len(theirs) + 1, len(theirs)) == theirs, below
+    for below, content in (
+        ("txn-0/partition.metadata", b"version: 0\ntopic_id: SK1yrsvLS6GVcvsGssS1uA"),
+        ("txn-0/leader-epoch-checkpoint", b"0\n1\n0 0\n"),
+    ):
+        with closing(bucket.opened(below)) as ours:
+            assert ours.block(0, 1 << 10, 1) == content
 
 
 @pytest.mark.parametrize("name", ["plain", "zstd"])
@@ -250,13 +262,11 @@ def test_no_manifest_breaks_it(tmp_path_factory: Any, data: st.DataObject) -> No
             break
         at = at[name]
     path.write_text(json.dumps(manifest))
-    bucket = Bucket(top / "to")
-    bucket.take(listing(str(top / "b")))
-    logs = list((top / "to").rglob("*.log"))
-    assert len(logs) + len(bucket.troubles) >= 2
+    bucket = taken(top / "b")
+    logs = [below for below in files_of(bucket) if below.endswith(".log")]
+    assert len(logs) + len(bucket.troubles("")) >= 2
     for log in logs:
-        source = bucket.opened(str(log))
-        assert source is not None
+        source = bucket.opened(log)
         with suppress(InputError):
             assert source.size == len(source.block(0, source.size or 0, 1)) < 1 << 20
 
@@ -282,20 +292,25 @@ def test_a_chunk_that_is_damaged_is_named_with_its_byte(buckets: Path) -> None:
     assert re.search(rf"zstd/tiered/{TXN}/{FIRST}\.log: chunk \d+ cannot be decompressed", done.err)
 
 
-def test_nothing_is_put_together_before_it_is_read(buckets: Path) -> None:
-    top = target_of(str(buckets / "zstd/tiered")).path
+def test_nothing_is_put_together_before_it_is_read(
+    buckets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(tiered, "ChunkedSource", lambda log, name: opened.append(name))
     try:
-        for log in Path(top).rglob("*.log"):
-            assert log.stat().st_size > 10_000
-            assert log.stat().st_blocks == 0
+        target = target_of(str(buckets / "zstd/tiered"))
+        sizes = [size_of(log) for folder in target.folders for log in folder.logs]
+        assert len(sizes) > 2
+        assert min(sizes) > 10_000
+        assert opened == []
     finally:
-        COPIES.clear()
+        TREES.clear()
 
 
 def test_other_directories_are_not_taken_for_buckets(tmp_path: Path) -> None:
     for path in (BROKER, tmp_path):
-        assert target_of(str(path)).path == str(path)
-    assert target_of(str(KEPT)).path != str(KEPT)
+        assert not any(map(is_tiered, target_of(str(path)).folders))
+    assert any(map(is_tiered, target_of(str(KEPT)).folders))
 
 
 @pytest.mark.parametrize("n", [1, 40])

@@ -20,7 +20,8 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("moto.server")
 
 from kfmt_cli.core import file_systems, stored_source, stores
-from kfmt_cli.core.placeholders import COPIES
+from kfmt_cli.disk import listings
+from kfmt_cli.disk.trees import TREES
 from kfmt_cli.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -155,7 +156,7 @@ def test_nothing_is_written_to_a_url_but_exports(bucket: Bucket, tmp_path: Path)
     assert ran("export", ORDERS.parent, "--to", bucket.file("more"), cwd=tmp_path).code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["placeholders"]
     for made in (to, bucket.file("more")):
-        names = [file.path.removeprefix(made) for file in stores.listing(made)]
+        names = [file.path.removeprefix(made) for file in listings.listing(made)]
         assert "/_kfmt/manifest.json" in names
         assert sum(name.startswith("/records/orders-0-") for name in names) == 1
 
@@ -232,16 +233,16 @@ def test_after_a_lost_connection_the_bytes_are_right(
 
 
 def test_an_object_that_vanishes_is_named(bucket: Bucket) -> None:
-    from kfmt_cli.disk.local_copies import made_of
+    from kfmt_cli.disk.given import found
     from kfmt_cli.disk.targets import target_of
 
-    COPIES.clear()  # other tests of this process may have some
+    TREES.clear()  # other tests of this process may have some
     url = bucket.file(f"data/orders-0/{ORDERS.name}")
     try:
-        file = target_of(made_of(url)).file
+        file = target_of(found(url)).file
         system, below = file_systems.file_system_at(url)
         system.delete_file(below)
-        from kfmt_cli.core.source import open_source
+        from kfmt_cli.disk.opening import open_source
 
         assert file is not None
         with pytest.raises(InputError) as gone:
@@ -249,7 +250,7 @@ def test_an_object_that_vanishes_is_named(bucket: Bucket) -> None:
         assert str(gone.value) == f"{url}: No such file or directory"
         assert (gone.value.is_gone, gone.value.file) == (True, file.path)
     finally:
-        COPIES.clear()
+        TREES.clear()
 
 
 def test_windows_of_a_source_are_the_file(bucket: Bucket) -> None:

@@ -29,6 +29,7 @@ pytest.importorskip("fsspec")
 pytest.importorskip("requests")
 
 from kfmt_cli.core import file_systems, stored_source, stores
+from kfmt_cli.disk import listings
 from kfmt_cli.errors import InputError
 
 pytestmark = [
@@ -398,7 +399,7 @@ def test_a_directory_that_may_not_be_listed_is_told(hdfs: WebHdfs, local: Path) 
 
 def test_files_have_the_times_that_hdfs_says(hdfs: WebHdfs, local: Path) -> None:
     before = time.time_ns()
-    files = list(stores.listing(hdfs.url(local / COPIED[0])))
+    files = list(listings.listing(hdfs.url(local / COPIED[0])))
     assert len(files) > 100
     assert all(before - 600 * 10**9 < file.modified < before for file in files)
 

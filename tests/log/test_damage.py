@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.core.native.table import Table
-from kfmt_cli.core.source import open_source
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.log.damages import search
 from kfmt_cli.log.reader import LogReader
 from tests.support.rebuild import batch_of, compressed_batch, control_batch, record, with_crc

@@ -13,7 +13,7 @@ import pytest
 from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.registry import log_checks
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.source import open_source
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import runs
 from kfmt_cli.log.decoding import read_records

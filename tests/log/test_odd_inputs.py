@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import kfmt_cli
-from kfmt_cli.core.source import open_source
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.errors import InputError
 from tests.cli.test_cli import COMMAND, plain
 from tests.support.rebuild import batch_of, record

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from kfmt_cli.core.source import open_source
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.log.reader import LogReader
 from kfmt_cli.log.summary.shape import (
     DAY,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.source import open_source
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.log.block import Block, runs
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.reader import LogReader

@@ -8,7 +8,10 @@ import time
 
 import pytest
 
-from kfmt_cli.core.placeholders import COPIES, LocalCopy
+from kfmt_cli.disk import trees
+from kfmt_cli.disk.remote import Store
+from kfmt_cli.disk.trees import Trees
+from kfmt_cli.sharing import processes
 from kfmt_cli.sharing.processes import at_once, map_processes, worth
 
 
@@ -19,7 +22,10 @@ from kfmt_cli.sharing.processes import at_once, map_processes, worth
 def test_processes_are_started_for_many_bytes_or_files_elsewhere(
     n_bytes: int, remote: bool, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(COPIES, "_copies", [LocalCopy("/nowhere", "s3:/", lambda _: None)] * remote)
+    monkeypatch.setattr(trees, "TREES", found := Trees())
+    monkeypatch.setattr(processes, "TREES", found)
+    if remote:
+        found.add(Store("s3:"))
     assert worth(6, n_bytes) == expected
 
 

@@ -15,7 +15,7 @@ from tests.support.sleeping import while_asleep
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
-from kfmt_cli.core.stores import LocalListing, scanned
+from kfmt_cli.disk.listings import LocalListing, scanned
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.read_piece import UnreadError
 from kfmt_cli.spark.following.follower import Follower

@@ -24,8 +24,8 @@ from unittest import mock
 
 from kfmt_cli.commands import log_settings, registry_schemas
 from kfmt_cli.commands.retention import remote_end
-from kfmt_cli.core import credentials, file_systems, placeholders, small_objects
-from kfmt_cli.disk import names
+from kfmt_cli.core import credentials, file_systems, small_objects
+from kfmt_cli.disk import names, trees
 from kfmt_cli.render.sinks import repository
 from kfmt_cli.sharing import bounds
 from tests.support.warm import INTERPRETERS_OWN
@@ -33,7 +33,7 @@ from tests.support.warm import INTERPRETERS_OWN
 PIPE_HOLDS = 1 << 16  # bytes that are in a pipe before anybody reads
 # By what is at a path, which another run may find changed.
 _KNOWN_OF_PATHS: tuple[Callable[[], object], ...] = (
-    placeholders.COPIES.clear,
+    trees.TREES.clear,
     credentials.KEPT.by_place.clear,
     *(
         known.cache_clear

@@ -17,8 +17,8 @@ import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.log.reader import LogReader
 from tests.support.rebuild import batch_of, record

@@ -19,7 +19,8 @@ from kfmt_cli.arrow.topic_ids import TopicIds
 from kfmt_cli.checks.log.packs import checked_pack
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.disk.tree import classify, printable
+from kfmt_cli.core.urls import name_text
+from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
@@ -53,11 +54,11 @@ def shared_by_file(
     topic_id: Callable[[], str | None] = lambda: None,
 ) -> Callable[[str, int], pa.Array | None]:
     """Return a function for the columns that all rows of a file share."""
-    topic, partition = None if place[0] is None else printable(place[0]), place[1]
+    topic, partition = None if place[0] is None else name_text(place[0]), place[1]
 
     def column(name: str, n: int) -> pa.Array | None:
         if name == "file":
-            return arrays.constant(printable(path), n)
+            return arrays.constant(name_text(path), n)
         if name == "kind":
             return arrays.constant(kind, n)
         if name == "topic":
@@ -275,8 +276,8 @@ def _shared_in(
     """Return a function for the columns that all rows of a file share."""
     places = [piece.place for piece in pieces]
     values: dict[str, Callable[[], pa.Array]] = {
-        "file": lambda: pa.array([printable(piece.path) for piece in pieces], pa.string()),
-        "topic": lambda: pa.array([topic and printable(topic) for topic, _ in places], pa.string()),
+        "file": lambda: pa.array([name_text(piece.path) for piece in pieces], pa.string()),
+        "topic": lambda: pa.array([topic and name_text(topic) for topic, _ in places], pa.string()),
         "partition": lambda: pa.array([number for _, number in places], pa.int32()),
         "topic_id": lambda: pa.array([ids.of(piece) for piece in pieces], pa.string()),
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kfmt_cli.arrow.export.file_formats import FILE_FORMATS
 from kfmt_cli.arrow.export.lake import Output
 from kfmt_cli.arrow.export.output import appearing
-from kfmt_cli.core.source import file_at
+from kfmt_cli.disk.opening import file_at
 from kfmt_cli.rows.table_types import has_records
 
 

@@ -14,10 +14,11 @@ import pyarrow.parquet as pq
 
 from kfmt_cli.arrow.columns.schema import schema_of
 from kfmt_cli.arrow.export.output import names_in
-from kfmt_cli.core.source import file_at
-from kfmt_cli.core.stores import StoredFile, listing
+from kfmt_cli.core.stores import StoredFile
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.disk.kinds import UNKNOWN
+from kfmt_cli.disk.listings import listing
+from kfmt_cli.disk.opening import file_at
 from kfmt_cli.errors import InputError
 from kfmt_cli.rows.table_types import BATCHES, RECORDS, chosen
 from kfmt_cli.sharing.piece import Piece

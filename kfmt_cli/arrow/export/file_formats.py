@@ -27,7 +27,6 @@ from kfmt_cli.arrow.export.output import PIECE
 from kfmt_cli.arrow.inputs import reader_of
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.disk.tree import as_given
 from kfmt_cli.log.derived_columns import batch_rows
 from kfmt_cli.render.csv_text import csv_line
 from kfmt_cli.render.sinks.csv_rows import CsvRows
@@ -195,7 +194,7 @@ def _json(
 ) -> None:
     inner, above = RECORD if has_records(files.table) else None, _above(files, pieces)
     for i, (piece, parts) in enumerate(_parts(files.table, request, pieces, read)):
-        writer = JsonRows([as_given(piece.path)], "auto", inner)
+        writer = JsonRows([piece.path], "auto", inner)
         for rows in parts:
             files.writer(above, _Lines).write((writer, rows), [(i, len(rows))])
 
@@ -210,7 +209,7 @@ def _csv(
     # The rows of a file have the same columns.
     no_decoder = NOTHING if is_decoded else None
     for i, (piece, parts) in enumerate(_parts(files.table, request, pieces, read, no_decoder)):
-        writer = CsvRows([as_given(piece.path)], "auto")
+        writer = CsvRows([piece.path], "auto")
         for rows in parts:
             file = files.writer(above, lambda out: _Lines(out, head))
             file.write((writer, rows), [(i, len(rows))])

@@ -15,7 +15,7 @@ from typing import Any
 
 from kfmt_cli.arrow.export.lake import Output
 from kfmt_cli.arrow.export.output import appearing, as_json, get_json
-from kfmt_cli.disk.tree import printable
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.rows.table_types import LAKE_TABLES
 from kfmt_cli.sharing.piece import Piece
 
@@ -46,8 +46,8 @@ def input_row(
     first, last = offsets
     topic = source["topic"]
     return {
-        "file": printable(source["path"]),
-        "topic": None if topic is None else printable(topic),
+        "file": name_text(source["path"]),
+        "topic": None if topic is None else name_text(topic),
         **{name: source[name] for name in ("partition", "topic_id", "bytes", "start", "end")},
         "first_offset": first,
         "last_offset": last,

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kfmt_cli.broker.offsets.lookup import search
-from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block

@@ -18,10 +18,12 @@ from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED
 from kfmt_cli.broker.start.ranges import Ranges
 from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.broker.version import BY_DEFAULT, PredictedFor, by_level
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.disk.kinds import PARTITION_METADATA
 from kfmt_cli.disk.names import parsed_place, suffix_of
-from kfmt_cli.disk.tree import Folder, classify, listing, printable
+from kfmt_cli.disk.opening import is_file
+from kfmt_cli.disk.tree import Folder, classify, listing
 from kfmt_cli.errors import InputError
 
 
@@ -304,8 +306,8 @@ class Broker:
             holder.unread.append(error)
             return None
         snapshots = snapshots_of(folder)
-        bootstrap = Path(holder.path) / BOOTSTRAP
-        first = classify(str(bootstrap), BOOTSTRAP) if bootstrap.is_file() else None
+        bootstrap = f"{holder.path}/{BOOTSTRAP}"
+        first = classify(bootstrap, BOOTSTRAP) if is_file(bootstrap) else None
         image = read_image(snapshots, folder.logs, holder.unread, end, first)
         return image if folder.logs or snapshots else None
 
@@ -355,10 +357,10 @@ class Broker:
         if reason is None:
             offline = self._offline.get((directory.path, after))
             becomes = None if offline is None else OFFLINE
-            return Next(printable(directory.path), after, True, offline, becomes, None, self.kafka)
+            return Next(name_text(directory.path), after, True, offline, becomes, None, self.kafka)
         # A failure before the logs are loaded leaves the marker in place.
         retry = after if early or self.metadata_fails else CRASH
-        return Next(printable(directory.path), after, False, reason, None, retry, self.kafka)
+        return Next(name_text(directory.path), after, False, reason, None, retry, self.kafka)
 
 
 def _why_stray(image: Image, topic: str, topic_id: bytes) -> str:

@@ -21,6 +21,7 @@ from kfmt_cli.broker.start.identity import Identity, readable
 from kfmt_cli.broker.start.metadata_files import bootstrap_trouble, with_errors
 from kfmt_cli.disk.kinds import CLEAN_SHUTDOWN, META_PROPERTIES
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.opening import is_file, is_folder
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.errors import InputError
 from kfmt_cli.topics import CLUSTER_METADATA
@@ -132,8 +133,8 @@ def directory_at(path: Path) -> LogDirectory:
 
 def _listed_at(path: Path) -> LogDirectory:
     names = tuple(
-        name for name in sorted({*OF_LOG_DIRECTORY, BOOTSTRAP}) if (path / name).is_file()
+        name for name in sorted({*OF_LOG_DIRECTORY, BOOTSTRAP}) if is_file(f"{path}/{name}")
     )
     named = (METADATA_LOG, *CLEAN_SHUTDOWN.names)
-    folders = tuple(name for name in named if (path / name).is_dir())
+    folders = tuple(name for name in named if is_folder(f"{path}/{name}"))
     return read_log_directory(Folder(str(path), str(path), folders, names))

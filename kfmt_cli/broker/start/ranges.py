@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kfmt_cli.broker.start.consumer import first_of_wrapper
-from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.findings.damage import BATCH_TRUNCATED
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.formats import header_numbers as header

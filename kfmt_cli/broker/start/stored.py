@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from kfmt_cli.core.codecs.checksum import RunningCrc
 from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
-from kfmt_cli.core.source import Source, open_source
+from kfmt_cli.core.source import Source
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.formats import header_numbers as header
 from kfmt_cli.formats.batch import CONTROL, TRANSACTIONAL
 from kfmt_cli.formats.legacy import MESSAGES

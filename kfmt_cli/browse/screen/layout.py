@@ -21,7 +21,7 @@ from kfmt_cli.browse.screen.log_panes import NARROW, LogPanes
 from kfmt_cli.browse.session import Session
 from kfmt_cli.browse.text_host import shown_by, wrapped_lines
 from kfmt_cli.browse.views import VIEWS, VIEWS_BY_KEY, ListedView, ViewedPlace, text_of_view
-from kfmt_cli.core.placeholders import is_elsewhere
+from kfmt_cli.disk.opening import is_elsewhere
 from kfmt_cli.errors import KfmtError
 from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.render.style import grouped, safe

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from kfmt_cli.broker.start.brokers import Broker, Replica
 from kfmt_cli.checks.history.scopes import BrokerCheck, some_of
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds import META_PROPERTIES
 from kfmt_cli.disk.names import parsed_place, suffix_of
-from kfmt_cli.disk.tree import printable
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.finding import Finding
 
@@ -29,7 +29,7 @@ class Owners(BrokerCheck):
         if owner.by_id and identity is not None:
             what = f"directory.id {identity.directory_id}"
         words = f"node.id is {mine}, but the metadata log assigns {what} to broker {owner.node}"
-        file = f"{printable(owner.directory.path)}/{min(META_PROPERTIES.names)}"
+        file = f"{name_text(owner.directory.path)}/{min(META_PROPERTIES.names)}"
         yield Finding(file, codes.OWNER_CONTRADICTED, None, words, expected=owner.node, found=mine)
 
 
@@ -58,7 +58,7 @@ class MissingReplicas(BrokerCheck):
             ]
             if missing:
                 words = f"no directory for {some_of(missing)}"
-                yield Finding(printable(directory.path), codes.REPLICA_MISSING, None, words)
+                yield Finding(name_text(directory.path), codes.REPLICA_MISSING, None, words)
 
 
 class MovingReplicas(BrokerCheck):

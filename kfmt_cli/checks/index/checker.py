@@ -11,11 +11,11 @@ from kfmt_cli.checks.index.order import order_findings, padding_finding
 from kfmt_cli.checks.index.rules import IndexRules
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds import INDEXES
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX
 from kfmt_cli.disk.kinds.kind import Contents, Input, Kind
 from kfmt_cli.disk.segment import Segment, sibling_path
-from kfmt_cli.disk.tree import printable
 from kfmt_cli.findings import indexes as codes
 from kfmt_cli.findings.consequences import beside_damage, beside_missing_index
 from kfmt_cli.findings.finding import MOST_FINDINGS, Code, Finding, Findings
@@ -129,7 +129,7 @@ class IndexChecker:
 
     def _absent(self, log: Input, kind: Kind, code: Code, facts: IndexFacts) -> Result:
         """The result for a missing index, under the name that it would have."""
-        name = printable(sibling_path(log.path, kind))
+        name = name_text(sibling_path(log.path, kind))
         words, offset = "missing", None
         if kind is TRANSACTION_INDEX:
             producer, offset, last = facts.aborted[0]

@@ -13,10 +13,11 @@ from functools import lru_cache
 
 from kfmt_cli.broker.start.directory import is_log_directory
 from kfmt_cli.checks.partition.base import DirectoryCheck
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds import CLEAN_SHUTDOWN
 from kfmt_cli.disk.kinds.kind import CLEANED, SWAP
 from kfmt_cli.disk.names import offset_of_name, parsed_place
-from kfmt_cli.disk.tree import Folder, printable
+from kfmt_cli.disk.tree import Folder
 from kfmt_cli.findings import partition as codes
 from kfmt_cli.findings.finding import Finding
 
@@ -48,7 +49,7 @@ class Names(DirectoryCheck):
         yield from _swapped(folder)
         for name in folder.files:
             if _lacks_offset(name):
-                message = f"{printable(name)!r} does not start with an offset"
+                message = f"{name_text(name)!r} does not start with an offset"
                 yield Finding(folder.input(name).name, codes.NAME_NOT_NUMERIC, None, message)
 
 
@@ -87,6 +88,6 @@ def not_partitions(folder: Folder) -> Iterator[Finding]:
         return
     for name in folder.folders:
         if name not in _NOT_LOGS and parsed_place(name) is None:
-            message = f'{printable(name)!r} does not end in "-" and a partition number'
+            message = f'{name_text(name)!r} does not end in "-" and a partition number'
             found = folder.input(name).name
             yield Finding(found, codes.DIRECTORY_NOT_A_PARTITION, None, message)

@@ -16,7 +16,7 @@ from kfmt_cli.broker.start.ranges import merged, size_of_ranges, without
 from kfmt_cli.commands.check.checked_directory import CheckedDirectory
 from kfmt_cli.commands.check.deleted import deleted_in
 from kfmt_cli.disk.names import real_path
-from kfmt_cli.disk.tree import as_given
+from kfmt_cli.disk.opening import is_on_disk
 from kfmt_cli.findings import files as kind_codes
 from kfmt_cli.findings import partition as partition_codes
 from kfmt_cli.findings.consequences import REBUILD_ABORTS, WANT_INDEX
@@ -78,8 +78,9 @@ def _for_each(
     sums: Counter[str] = Counter()
     numbers: Counter[str] = Counter()
     for report, amount in amounts:
-        given = as_given(report.path)
-        path, joint = (command(shell_path(of)) for of in (given, str(Path(given).parent)))
+        path, joint = (
+            command(shell_path(of)) for of in (report.path, str(Path(report.path).parent))
+        )
         found.append(NextStep(report.shown, path, price(amount), joint))
         sums[joint] += amount
         numbers[joint] += 1
@@ -148,7 +149,7 @@ def _repair(listed: Sequence[CheckedDirectory]) -> Iterator[NextStep]:
 
 def _index_wanted(report: CheckedDirectory) -> bool | None:
     """Whether indexes are to be rebuilt, and transaction indexes too; None if not."""
-    if as_given(report.path) != report.path:
+    if not is_on_disk(report.path):
         return None  # nothing is changed in an archive
     advice = [finding.code.advice for finding in report.findings if finding.code.advice]
     wants_aborts = any(REBUILD_ABORTS in words for words in advice)
@@ -171,7 +172,7 @@ def _force_recovery(
     """
     of_marker: defaultdict[str, list[CheckedDirectory]] = defaultdict(list)
     for report in listed:
-        if report.marker is not None and as_given(report.marker) == report.marker:
+        if report.marker is not None and is_on_disk(report.marker):
             of_marker[report.marker].append(report)
     for marker, its in of_marker.items():
         folder = marker.rpartition("/")[0]
@@ -229,7 +230,7 @@ def _out_of_the_way(report: CheckedDirectory, down: set[str]) -> Iterator[NextSt
 
     down: the files and directories that prevent it from starting.
     """
-    if report.folder is None or as_given(report.path) != report.path:
+    if report.folder is None or not is_on_disk(report.path):
         return  # nothing is changed in an archive
     moved = set()
     for finding in report.all:

@@ -28,13 +28,14 @@ from kfmt_cli.commands.check.read_segments import SegmentGroup, SegmentWork, seg
 from kfmt_cli.commands.check.show import show
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, is_transient
 from kfmt_cli.disk.kinds.kind import LEFT_BEHIND, Input
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOGS
 from kfmt_cli.disk.names import real_path
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
 from kfmt_cli.disk.targets import GivenPath, normalized, targets
-from kfmt_cli.disk.tree import Folder, is_segment, no_log, printable, size_of
+from kfmt_cli.disk.tree import Folder, is_segment, no_log, size_of
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
@@ -298,7 +299,7 @@ class CheckPaths:
         """Complain about an unreadable input, unless it was deleted meanwhile."""
         # A file that was listed in a directory existed a moment ago.
         if error.is_gone and str(Path(error.file).parent) in self._places:
-            self.run.sink.remark(f"{printable(error.file)} was deleted while kfmt was reading it")
+            self.run.sink.remark(f"{name_text(error.file)} was deleted while kfmt was reading it")
             return
         self.run.complain(str(error))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,18 +9,20 @@ from pathlib import Path
 
 from kfmt_cli.commands.run import Progress, Run, told
 from kfmt_cli.core.compressed_files import WHOLLY_PACKED, packed_suffix
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import LEFT_BEHIND, SWAP, Input
 from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.opening import is_there, status_of
 from kfmt_cli.disk.segment import sibling_path
 from kfmt_cli.disk.targets import target_of
-from kfmt_cli.disk.tree import classify, printable, size_of
+from kfmt_cli.disk.tree import classify, size_of
 from kfmt_cli.errors import InputError, OutputError
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.writing.convert.converter import Converter
-from kfmt_cli.writing.output import Staging, carry, need_new, need_room, staged
+from kfmt_cli.writing.output import Staging, carry, copy_times, need_new, need_room, staged
 from kfmt_cli.writing.segment_writer import SegmentWriter
 
 COUNTED = ("messages", "batches", "batches_after", "left_out")
@@ -51,7 +52,7 @@ class Convert:
         logs = [file for file, _ in files if file.kind is LOG]
         if not logs:
             unread = " that could be read" if run.summary.unread else ""
-            raise InputError(f"{printable(source)}: no log segments{unread}")
+            raise InputError(f"{name_text(source)}: no log segments{unread}")
         sizes = {file.path: size_of(file) for file, _ in files}
         need_room(destination, sum(sizes.values()) + SPARE)
         run.sink.results(CONVERTED)
@@ -88,11 +89,11 @@ class Convert:
         if not counts.damaged or self.skip_damaged:
             self._read_back(staging.folder / below, log, counts.digest, progress)
         numbers: dict[str, int | None] = {name: getattr(counts, name) for name in COUNTED}
-        numbers |= {"bytes": Path(log.path).stat().st_size, "bytes_after": writer.size}
+        numbers |= {"bytes": size_of(log), "bytes_after": writer.size}
         result = Result(CONVERTED, log.name, log.kind.name, numbers)
         result.take(counts.findings)
         self.run.all(told(result))
-        shutil.copystat(log.path, staging.folder / below)
+        copy_times(log.path, staging.folder / below)
         return counts.damaged
 
     def _read_back(self, made: Path, log: Input, digest: bytes, progress: Progress) -> None:
@@ -144,11 +145,11 @@ def _files(source: str, skip: Callable[[str], None]) -> Iterator[tuple[Input, st
         skip(words)
     for folder in target.folders:
         for name in folder.files:
-            path = Path(folder.path) / name
+            path = folder.input(name).path
             try:
-                regular = stat.S_ISREG(path.stat().st_mode)
+                regular = stat.S_ISREG(status_of(path).st_mode)
             except OSError as error:
-                skip(f"{printable(str(path))}: {error.strerror}")
+                skip(f"{name_text(path)}: {error.strerror}")
                 continue
             if name == ".lock" or not regular:
                 continue
@@ -165,4 +166,4 @@ def _files(source: str, skip: Callable[[str], None]) -> Iterator[tuple[Input, st
 
 
 def _beside_log(index: Input) -> bool:
-    return Path(sibling_path(index.path, LOG)).exists()
+    return is_there(sibling_path(index.path, LOG))

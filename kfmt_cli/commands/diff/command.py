@@ -11,8 +11,8 @@ from kfmt_cli.checks.comparison import RANGE, Agreement, Comparison
 from kfmt_cli.commands.each_partition import reading
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.partitions import Partition, partitions_below
-from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.render.style import safe
 from kfmt_cli.rows.documents import DIFF
@@ -43,11 +43,11 @@ class Diff:
             tops |= {id(partition): b for partition in theirs}
             pairs = _paired(
                 *(ours, theirs),
-                lambda partition: os.path.relpath(partition.name, printable(tops[id(partition)])),
+                lambda partition: os.path.relpath(partition.name, name_text(tops[id(partition)])),
             )
             pairs = pairs or _paired(ours, theirs, lambda partition: partition.folder.name)
             if not pairs:
-                both = f"{printable(a)} and {printable(b)}"
+                both = f"{name_text(a)} and {name_text(b)}"
                 raise UsageError(f"{both} have no partitions in common")
         logs = [log for pair in pairs for partition in pair for log in partition.logs]
         with reading(self.run, logs):

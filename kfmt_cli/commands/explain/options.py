@@ -59,7 +59,7 @@ def explain(
         path, names = names[-1], names[:-1]
         if not names:
             raise UsageError(f"{path} is a path; name the topic to explain with it")
-        path = InputPath().found(path)
+        path = InputPath().convert(path, None, None)
     run = common.run()
     delays = tuple(_milliseconds(timer) for timer in timers) or (5, 130, 450)
     wheel = (_milliseconds(tick), size, delays, None if at is None else _milliseconds(at))

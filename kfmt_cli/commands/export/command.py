@@ -23,12 +23,11 @@ from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.partition_selection import wanted_of
 from kfmt_cli.commands.run import Event, Unread
 from kfmt_cli.core.parallel import map_ordered
-from kfmt_cli.core.placeholders import COPIES
 from kfmt_cli.core.urls import is_local
+from kfmt_cli.disk.given import troubles
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.targets import refuse_pipe
-from kfmt_cli.disk.tree import as_given
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.damage import FILE_UNREADABLE, UNREAD
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
@@ -77,7 +76,7 @@ class Export:
         if not self.dry_run:
             self._prepare()
         for path in paths:
-            yield from map(Unread, COPIES.troubles(path))
+            yield from map(Unread, troubles(path))
         request = replace(self.request, table=self.lake.listed_as)
         found = files_of(request, self.tell, is_checked=True)
         for piece in found:
@@ -134,8 +133,6 @@ class Export:
     def _name(self, path: str) -> str:
         """A file's path relative to the given paths; pieces have absolute paths, valid in every
         process."""
-        if (shown := as_given(path)) != path:
-            return shown
         for given in self._given:
             top = str(Path(given).absolute())
             if path == top:

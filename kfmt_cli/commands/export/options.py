@@ -103,7 +103,7 @@ def export(
     from kfmt_cli.arrow.export.lake import lake_of
     from kfmt_cli.commands.each_partition import LogStarts
     from kfmt_cli.commands.export.command import Export
-    from kfmt_cli.disk.local_copies import RSM_PRIVATE_KEY, listed_form
+    from kfmt_cli.disk.given import RSM_PRIVATE_KEY, listed_form
     from kfmt_cli.disk.tiered_keys import key_bytes
     from kfmt_cli.rows.table_types import exported
     from kfmt_cli.sharing.request import request_with

@@ -14,11 +14,14 @@ from kfmt_cli.commands.run import Run, in_pieces
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.tree import Node
-from kfmt_cli.core.source import PIPE, open_source
+from kfmt_cli.core.source import PIPE
+from kfmt_cli.core.urls import name_text
+from kfmt_cli.disk.given import file_given, found
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.kinds.notes import LAYOUTS
-from kfmt_cli.disk.tree import classify, is_folder, printable, topic_of
+from kfmt_cli.disk.opening import is_folder, open_source
+from kfmt_cli.disk.tree import topic_of
 from kfmt_cli.errors import InputError, NotFoundError, UsageError
 from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.formats import header_numbers as header
@@ -66,13 +69,15 @@ class ShowHex:
     def path(self, path: str) -> None:
         """Show the requested part of a file."""
         try:
+            if path != PIPE:
+                path = found(path)
             if is_folder(path):
-                raise UsageError(f"{printable(path)} is a directory; hex needs a file")
+                raise UsageError(f"{name_text(path)} is a directory; hex needs a file")
             if path == PIPE or path.startswith(DIGITS):
                 with TemporaryDirectory() as folder:
                     self._show_file(_stored(path, Path(folder)))
             else:
-                self._show_file(classify(path, path))
+                self._show_file(file_given(path))
         except NotFoundError as error:
             self.run.host.reached(error.exit_code)
             self.run.sink.note(f"kfmt: {safe(str(error))}\n")

@@ -34,7 +34,7 @@ from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import mark_of, partition_folder
-from kfmt_cli.disk.tree import classify, printable, size_of
+from kfmt_cli.disk.tree import classify, size_of
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings.finding import has_errors
 from kfmt_cli.render.style import count, range_words, safe
@@ -84,7 +84,7 @@ class Merge:
         self._name_marked(found)
         partitions = list(self._chosen(found.partitions))
         if not partitions:
-            raise InputError(f"{', '.join(map(printable, paths))}: no partition with a log")
+            raise InputError(f"{', '.join(map(name_text, paths))}: no partition with a log")
         need_room(destination, sum(map(_size_of, partitions)) + SPARE)
         replicas = [replica for partition in partitions for replica in partition.copies]
         total = sum(size_of(log) for replica in replicas for log in _logs(replica))
@@ -268,7 +268,7 @@ class Merge:
         row: dict[str, object] = {
             "topic": partition.place[0],
             "partition": partition.place[1],
-            "file": printable(str(below)),
+            "file": name_text(str(below)),
             "offsets": as_lists(offsets),
             "from": [
                 {
@@ -291,7 +291,7 @@ class Merge:
         return "no replica that could be read" if self.run.summary.unread else "no replica"
 
     def _last_words(self, n_done: int, destination: str) -> None:
-        words = f"merged {count(n_done, 'partition')} into {safe(printable(destination))}"
+        words = f"merged {count(n_done, 'partition')} into {safe(name_text(destination))}"
         if not n_done:
             words = "nothing was merged"
         n_unread = self.run.summary.unread

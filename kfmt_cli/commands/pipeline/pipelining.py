@@ -146,7 +146,7 @@ class PipelineCall:
     def _request(self) -> Any:
         """The request from the options; raises UsageError."""
         from kfmt_cli.arrow.export.file_formats import FILE_FORMATS
-        from kfmt_cli.disk.local_copies import RSM_PRIVATE_KEY
+        from kfmt_cli.disk.given import RSM_PRIVATE_KEY
         from kfmt_cli.disk.tiered_keys import key_bytes
         from kfmt_cli.sharing.request import request_with
         from kfmt_cli.topics.payloads import NOTHING_SAID

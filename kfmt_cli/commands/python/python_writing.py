@@ -127,7 +127,7 @@ def export(
     from kfmt_cli.arrow.export.file_formats import FILE_FORMATS
     from kfmt_cli.arrow.export.lake import DEFAULTS, lake_of
     from kfmt_cli.commands.export.command import Export
-    from kfmt_cli.disk.local_copies import listed_form
+    from kfmt_cli.disk.given import listed_form
     from kfmt_cli.log.selection.select import Asked
     from kfmt_cli.rows.table_types import LAKE_TABLES, exported
     from kfmt_cli.sharing.request import request_with

@@ -20,15 +20,17 @@ from kfmt_cli.checks.log.verifier import Verifier, open_checked
 from kfmt_cli.commands.run import Unread
 from kfmt_cli.commands.verify_crc.command import Verify
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.credentials import without_credentials
 from kfmt_cli.core.parallel import available_cores, map_ordered
-from kfmt_cli.core.urls import is_local, local
+from kfmt_cli.core.urls import is_local, local, name_text
+from kfmt_cli.disk.given import file_given, found
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.local_copies import made_of
 from kfmt_cli.disk.names import partition_of
+from kfmt_cli.disk.opening import is_folder, is_there
 from kfmt_cli.disk.partition_path import with_place
 from kfmt_cli.disk.targets import GivenPath, target_of, without_doubles
-from kfmt_cli.disk.tree import classify, distinct, is_folder, printable, topic_of
+from kfmt_cli.disk.tree import distinct, topic_of
 from kfmt_cli.errors import InputError, UsageError, unknown_name
 from kfmt_cli.findings.finding import Finding, in_order
 from kfmt_cli.log.decompress import is_heavy
@@ -53,7 +55,7 @@ Columns = dict[str, np.ndarray[Any, Any]]
 def path_names(path: Path | Sequence[Path]) -> tuple[str, ...]:
     """One path or several, as text, with archives unpacked; raises InputError, also for a path
     where there is nothing."""
-    return tuple(there(made_of(os.fsdecode(each))) for each in each_of(path))
+    return tuple(there(found(without_credentials(os.fsdecode(each)))) for each in each_of(path))
 
 
 def each_of(path: Path | Sequence[Path]) -> Sequence[Path]:
@@ -68,9 +70,9 @@ def texts(given: str | Iterable[str]) -> tuple[str, ...]:
 
 def there(name: str) -> str:
     """A path, if there is something; raises InputError."""
-    if is_local(name) and not os.path.lexists(local(name)):
-        words = f"{printable(name)}: No such file or directory"
-        raise InputError(words, file=printable(name), is_gone=True)
+    if is_local(name) and not is_there(local(name)):
+        words = f"{name_text(name)}: No such file or directory"
+        raise InputError(words, file=name_text(name), is_gone=True)
     return name
 
 
@@ -396,8 +398,8 @@ def read_file(path: Path) -> FileRows:
         raise UsageError(f"{len(names)} paths; read_file reads one file")
     (name,) = names
     if is_folder(name):
-        raise InputError(f"{printable(name)}: is a directory", file=printable(name))
-    file = classify(name, name)
+        raise InputError(f"{name_text(name)}: is a directory", file=name_text(name))
+    file = file_given(name)
     if file.kind.read is not None:
         contents = file.contents()
         return FileRows(file.kind.name, contents.findings, lambda: contents.sections)

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from kfmt_cli.commands.log_settings import interval_of
 from kfmt_cli.commands.run import Progress, Run, told
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import SWAP, Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import offset_of_name
 from kfmt_cli.disk.targets import targets
-from kfmt_cli.disk.tree import listing, printable, size_of
+from kfmt_cli.disk.tree import listing, size_of
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import has_errors
 from kfmt_cli.render.style import safe
@@ -110,8 +111,8 @@ class Rebuild:
         taken: dict[str, str] = {}
         for (folder, below), logs in found.items():
             if taken.setdefault(below, folder) != folder and to is not None:
-                words = f"is written to {below}, and so is {printable(taken[below])}"
-                raise UsageError(f"{printable(folder)}: {words}; rebuild them one by one")
+                words = f"is written to {below}, and so is {name_text(taken[below])}"
+                raise UsageError(f"{name_text(folder)}: {words}; rebuild them one by one")
             yield below, sorted(logs, key=lambda log: log.base)
 
     def _rebuilt(self, logs: list[Input], progress: Progress) -> Iterator[Rebuilt]:

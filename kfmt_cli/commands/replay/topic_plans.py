@@ -9,8 +9,9 @@ from kfmt_cli.broker.cluster.cluster_image import metadata_end
 from kfmt_cli.broker.start.image import replayed_undamaged
 from kfmt_cli.broker.start.metadata_files import snapshots_of
 from kfmt_cli.commands.replay.sources import ReplaySource
+from kfmt_cli.disk.opening import is_folder
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.tree import Folder, is_folder, listing
+from kfmt_cli.disk.tree import Folder, listing
 from kfmt_cli.errors import InputError
 from kfmt_cli.rows.types.state_types import CONFIG, PARTITION
 from kfmt_cli.topics import CLUSTER_METADATA

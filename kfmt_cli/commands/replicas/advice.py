@@ -9,7 +9,6 @@ from kfmt_cli.broker.start.ranges import size_of_ranges, without
 from kfmt_cli.commands.check.advice import NextStep
 from kfmt_cli.commands.replicas.command import ComparedPartition, DeadCluster
 from kfmt_cli.commands.replicas.orders import End, Order
-from kfmt_cli.disk.tree import as_given
 from kfmt_cli.render.style import count, shell_path
 
 
@@ -146,7 +145,7 @@ def steps_of(found: DeadCluster, paths: Iterable[str]) -> Iterator[NextStep]:
     """The commands that keep what every order loses or sets aside."""
     costs = costs_of(found)
     if costs and (best := best_of(costs)).lost:
-        yield _to_merge(found, best, " ".join(shell_path(as_given(p)) for p in paths))
+        yield _to_merge(found, best, " ".join(shell_path(p) for p in paths))
     for partition in found.partitions:
         yield from _branches_to_keep(partition)
 
@@ -172,7 +171,7 @@ def _branches_to_keep(partition: ComparedPartition) -> Iterator[NextStep]:
         replica = branch.copies[0]
         own = size_of_ranges(without(replica.undamaged, [(-1, (branch.parted_at or 0) - 1)]))
         if replica.file is not None and own:
-            command = f"kfmt salvage {shell_path(as_given(replica.file))} DST"
+            command = f"kfmt salvage {shell_path(replica.file)} DST"
             records = count(own, "offset")
             words = f"keeps the {records} that only broker {replica.broker_id} has"
             if branch.parted_at:

@@ -18,11 +18,12 @@ from kfmt_cli.broker.start.ranges import Ranges, merged, ranges_of, without
 from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.commands.check.checked_directory import CheckedDirectory
 from kfmt_cli.commands.check.command import CheckedPaths
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.disk.kinds import PARTITION_METADATA
 from kfmt_cli.disk.kinds.kind import Input, read_whole
 from kfmt_cli.disk.names import parsed_place, suffix_of
-from kfmt_cli.disk.tree import Folder, classify, printable
+from kfmt_cli.disk.tree import Folder, classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.topics import CLUSTER_METADATA
@@ -136,7 +137,7 @@ class ClusterNode:
     @property
     def shown(self) -> str:
         """Its first directory, as displayed."""
-        return printable(self.directories[0].path)
+        return name_text(self.directories[0].path)
 
     def clean_epoch(self) -> int | None:
         """The broker epoch in `.kafka_cleanshutdown`, NO_EPOCH if it has none; None without the
@@ -146,7 +147,7 @@ class ClusterNode:
             return None
         marker = markers[0] or ""
         with suppress(InputError, ValueError, AttributeError, TypeError):
-            data = read_whole(classify(marker, printable(marker)), _MARKER_BYTES)
+            data = read_whole(classify(marker, name_text(marker)), _MARKER_BYTES)
             return int(json.loads(data).get("brokerEpoch", NO_EPOCH))
         return NO_EPOCH  # empty before 3.7
 
@@ -161,7 +162,7 @@ def nodes_of(checked: CheckedPaths, unread: list[InputError]) -> list[ClusterNod
         found.append(node)
     for next_start in checked.partitions.nexts:
         for node in found:
-            is_its = any(next_start.file == printable(d.path) for d in node.directories)
+            is_its = any(next_start.file == name_text(d.path) for d in node.directories)
             if is_its and not next_start.starts and node.why_no_start is None:
                 node.why_no_start = next_start.reason
     return found

@@ -12,7 +12,7 @@ from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica
 from kfmt_cli.commands.replicas.orders import End
 from kfmt_cli.commands.replicas.screen import show_screen
 from kfmt_cli.commands.run import Run
-from kfmt_cli.disk.tree import printable
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.errors import ExitCode
 from kfmt_cli.rows.documents import NEXT_STEP
 from kfmt_cli.rows.types.cluster_rows import DIRECTORY, REPLICA, REPLICAS, START_ORDER
@@ -62,7 +62,7 @@ def _directory_rows(node: ClusterNode, found: DeadCluster) -> Iterator[Row]:
     for i, directory in enumerate(node.directories):
         image = node.image if i == 0 else None
         yield {
-            "file": printable(directory.path),
+            "file": name_text(directory.path),
             "node_id": node.node_id,
             "roles": roles,
             "cluster_id": node.cluster_id,

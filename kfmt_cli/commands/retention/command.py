@@ -27,13 +27,13 @@ from kfmt_cli.commands.log_settings import SettingsOf, with_sources
 from kfmt_cli.commands.retention.lines import Freed, fate_line, freed_lines, heading, roll_line
 from kfmt_cli.commands.retention.remote_end import UNKNOWN, remote_end
 from kfmt_cli.commands.run import Run
-from kfmt_cli.core.placeholders import is_elsewhere
-from kfmt_cli.core.source import READ_ONLY, FileSource, file_at
+from kfmt_cli.core.source import FileSource
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.fixed import TIME_INDEX as TIMES
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import mark_of
+from kfmt_cli.disk.opening import descriptor, file_at, is_elsewhere
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.targets import GivenPath
 from kfmt_cli.disk.tree import is_segment, listing, modified_ms, size_of
@@ -272,7 +272,7 @@ def _open(path: str, name: str, stack: ExitStack) -> tuple[int, Callable[[int, i
             return file.read(n)
 
         return file.seek(0, os.SEEK_END), read
-    source = FileSource(os.open(path, READ_ONLY), name)
+    source = FileSource(descriptor(path), name)
     stack.callback(source.close)
     return source.size or 0, lambda n, position: source.block(position, n, n)
 

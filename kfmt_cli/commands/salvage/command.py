@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import starmap
@@ -30,6 +29,7 @@ from kfmt_cli.commands.salvage.salvaged_partition import (
     is_swap,
 )
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds import META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE
 from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX
@@ -37,13 +37,13 @@ from kfmt_cli.disk.kinds.kind import SWAP, Input
 from kfmt_cli.disk.kinds.logs import DELETED_LOG, KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.names import mark_of, place_of
 from kfmt_cli.disk.targets import target_of
-from kfmt_cli.disk.tree import Folder, classify, is_segment, listing, printable, size_of
+from kfmt_cli.disk.tree import Folder, classify, is_segment, listing, size_of
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings.finding import Finding, Findings, is_error
 from kfmt_cli.render.style import count, grouped, range_words, safe
 from kfmt_cli.rows.documents import HOLE, MISSING_OFFSETS, REARRANGED
 from kfmt_cli.rows.result import Result, ResultType
-from kfmt_cli.writing.output import Staging, carry, need_new, need_room, staged
+from kfmt_cli.writing.output import Staging, carry, copy_times, need_new, need_room, staged
 from kfmt_cli.writing.rebuild import How, rebuild
 from kfmt_cli.writing.salvage.derived import write_missing
 from kfmt_cli.writing.salvage.holes import NO_END, Gaps, Hole, Salvaged
@@ -105,7 +105,7 @@ class Salvage:
             unread = " that could be read" if run.summary.unread else ""
             if self._n_deleted:
                 unread += "; use --deleted to include .deleted logs"
-            raise InputError(f"{printable(source)}: no log segments{unread}")
+            raise InputError(f"{name_text(source)}: no log segments{unread}")
         sizes = sum(map(size_of, logs))
         need_room(destination, sizes + SPARE)
         run.sink.results(SALVAGED)
@@ -166,7 +166,7 @@ class Salvage:
         topics = sorted({str(name) for name, _ in places.values()})
         if len(topics) != 1 or topics == ["None"] or len({*places.values()}) < len(partitions):
             words = "needs the partitions of one topic, in directories named TOPIC-PARTITION"
-            raise UsageError(f"--as: {words}; {printable(source)} has {safe(', '.join(topics))}")
+            raise UsageError(f"--as: {words}; {name_text(source)} has {safe(', '.join(topics))}")
         below = {old: PurePath(f"{topic}-{number}") for old, (_, number) in places.items()}
         self._carried = [
             (file, below[old])
@@ -416,7 +416,7 @@ class Salvage:
             done = salvager.salvage(log, until, out.write, tell, result.take, progress.advance)
             out.close()
             # Retention of messages without timestamps uses the file time.
-            shutil.copystat(log.path, staging.folder / name)
+            copy_times(log.path, staging.folder / name)
         except InputError as error:
             self.run.complain(str(error))
             out.abandon()
@@ -482,7 +482,7 @@ class Salvage:
             return
         totals = self.run.summary.totals
         of = count(totals.batches, "batch", "batches")
-        to = safe(printable(destination))
+        to = safe(name_text(destination))
         # A batch that the end of the file cuts is none of those before.
         after = min(totals.batches_after, totals.batches)
         words = f"salvaged {grouped(after)} of {of} into {to}"

@@ -20,7 +20,7 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.commands.sql.log_dataset import LogDataset
 from kfmt_cli.commands.sql.sql_tables import ReadSoFar, TableScan
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.tree import printable
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.errors import ExitCode, KfmtError, UsageError
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.render.style import count
@@ -133,7 +133,7 @@ class SqlSession:
         if damaged := self._so_far.damaged:
             self.run.host.reached(ExitCode.FINDINGS)
             errors = count(sum(damaged.values()), "error")
-            words = f"{errors} in {count(len(damaged), 'file')}, {printable(next(iter(damaged)))}"
+            words = f"{errors} in {count(len(damaged), 'file')}, {name_text(next(iter(damaged)))}"
             more = ", …" if len(damaged) > 1 else ""
             self.run.sink.note(
                 f"kfmt: {words}{more}: only readable rows are returned; see the table findings\n"

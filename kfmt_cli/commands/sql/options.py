@@ -32,8 +32,8 @@ _URL = re.compile(r"[\w+.-]+://")
 class QueryOrPath(InputPath):
     """A query if it has a space and is no path; otherwise a path."""
 
-    def found(self, value: str) -> str:
-        return value if is_query(value) else InputPath.found(self, value)
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return value if is_query(value) else super().convert(value, param, ctx)
 
 
 def is_query(text: str) -> bool:
@@ -84,7 +84,7 @@ def _session(common: Common, paths: tuple[str, ...]) -> SqlSession:
     """The session; complains about paths where there is nothing, raises InputError for no other."""
     from kfmt_cli.commands.python.read import there
     from kfmt_cli.commands.sql.command import SqlSession
-    from kfmt_cli.disk.local_copies import RSM_PRIVATE_KEY, listed_form
+    from kfmt_cli.disk.given import RSM_PRIVATE_KEY, listed_form
     from kfmt_cli.disk.targets import refuse_pipe
     from kfmt_cli.disk.tiered_keys import key_bytes
 
@@ -92,7 +92,7 @@ def _session(common: Common, paths: tuple[str, ...]) -> SqlSession:
     run, found = common.run(), []
     for path in paths:
         with run.complaining():
-            found.append(listed_form(there(path)))
+            found.append(there(listed_form(path)))
     if not found:
         raise click.exceptions.Exit(ExitCode.UNREADABLE)
     key = RSM_PRIVATE_KEY.get()

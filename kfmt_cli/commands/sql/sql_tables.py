@@ -15,11 +15,10 @@ from kfmt_cli.arrow.columns.schema import schema_of
 from kfmt_cli.arrow.columns.tables import MAKERS, PieceRead, rows_of
 from kfmt_cli.arrow.condition import Condition
 from kfmt_cli.arrow.inputs import files_of, input_of
-from kfmt_cli.core.placeholders import COPIES
-from kfmt_cli.core.source import open_source
-from kfmt_cli.core.urls import absolute
+from kfmt_cli.core.urls import absolute, name_text
+from kfmt_cli.disk.given import troubles
 from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.tree import printable
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.damage import UNREAD
 from kfmt_cli.findings.finding import Severity
@@ -47,7 +46,7 @@ class ReadSoFar:
         """Remember the findings of a piece."""
         for finding in read.findings:
             if finding.code in UNREAD:
-                self.unread[printable(finding.message)] = None
+                self.unread[name_text(finding.message)] = None
         errors = sum(
             finding.code.severity is Severity.ERROR and finding.code not in UNREAD
             for finding in read.findings
@@ -90,13 +89,13 @@ class TableScan:
 
         @cache
         def is_asked(topic: str | None, partition: int | None) -> bool:
-            name = None if topic is None else printable(topic)
+            name = None if topic is None else name_text(topic)
             return condition.allows(topic=name, partition=partition)
 
         def can_pass(piece: Piece) -> bool:
             if not is_asked(*piece.place):
                 return False
-            return "file" not in condition.names or condition.allows(file=printable(piece.path))
+            return "file" not in condition.names or condition.allows(file=name_text(piece.path))
 
         return _near(Pieces(self._listed()).in_order().those(can_pass), wanted)
 
@@ -104,23 +103,28 @@ class TableScan:
         """The files of all paths, each once, named after the first path that leads to it."""
         seen: set[str] = set()
         for path in self.request.paths:
-            for words in COPIES.troubles(path):
+            for words in troubles(path):
                 self.so_far.unread[words] = None
             try:
                 files = files_of(replace(self.request, paths=(path,)))
             except InputError as error:
-                self.so_far.unread[printable(str(error))] = None
+                self.so_far.unread[name_text(str(error))] = None
                 continue
             top = absolute(path).rstrip(os.sep)
             for piece in files:
                 if piece.path in seen:
                     continue
                 seen.add(piece.path)
-                named = replace(piece, path=path.rstrip(os.sep) + piece.path.removeprefix(top))
+                below = piece.path.removeprefix(top)
+                named = (
+                    piece
+                    if below == piece.path
+                    else replace(piece, path=path.rstrip(os.sep) + below)
+                )
                 if piece.trouble is None:
                     yield named
                 else:
-                    self.so_far.unread[f"{printable(named.path)}: {piece.trouble}"] = None
+                    self.so_far.unread[f"{name_text(named.path)}: {piece.trouble}"] = None
 
     def _logs(self, request: Request, pieces: Pieces) -> Iterator[pa.RecordBatch]:
         """Records or batches."""

@@ -20,10 +20,11 @@ from kfmt_cli.commands.stat.log_work import StatWork
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import partition_of
+from kfmt_cli.disk.opening import is_folder
 from kfmt_cli.disk.partition_path import place_members
 from kfmt_cli.disk.partitions import Partition, partitions_below
 from kfmt_cli.disk.targets import GivenPath
-from kfmt_cli.disk.tree import is_folder, size_of
+from kfmt_cli.disk.tree import size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.selection.select import Asked, Selection
 from kfmt_cli.log.summary.log_numbers import LogNumbers, no_shape

@@ -11,9 +11,8 @@ from kfmt_cli.commands.log_settings import SettingsOf
 from kfmt_cli.commands.retention.command import fates_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.commands.stat.usage_lines import usage_lines
-from kfmt_cli.core.urls import absolute
+from kfmt_cli.core.urls import absolute, name_text
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.tree import as_given, printable
 from kfmt_cli.disk.usage import BECOMES, LOGS, Usage, usage_below
 from kfmt_cli.errors import InputError
 from kfmt_cli.rows.documents import DISK_USAGE
@@ -44,11 +43,9 @@ def show_usage(run: Run, path: str, below: Sequence[Partition], *, is_told: bool
     is_known = any(settings_of.knows(partition.log_directory) for partition in below)
     lines = []
     if is_told or any(usage.purpose.startswith("marked") for usage in found):
-        lines = list(
-            usage_lines(as_given(path), found, sink.out.theme, sink.out.width, is_known=is_known)
-        )
+        lines = list(usage_lines(path, found, sink.out.theme, sink.out.width, is_known=is_known))
     for i, usage in enumerate(found):
-        row = {"file": printable(path), **asdict(usage), "becomes": BECOMES.get(usage.purpose)}
+        row = {"file": name_text(path), **asdict(usage), "becomes": BECOMES.get(usage.purpose)}
         sink.document(DISK_USAGE, row, () if i else lines)
 
 

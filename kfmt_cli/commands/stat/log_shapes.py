@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kfmt_cli.core.source import open_source
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds import kind_of
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import partition_of
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.segment import SEGMENT_KINDS, sibling_path
-from kfmt_cli.disk.tree import printable, size_of
+from kfmt_cli.disk.tree import size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY
 from kfmt_cli.log.summary.log_numbers import LogNumbers
@@ -104,7 +105,7 @@ def _entries(log: Input) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
     if kind_of(os.path.basename(log.path))[0] not in SEGMENT_KINDS:  # noqa: PTH119 (many)
         return None
     path = sibling_path(log.path, OFFSET_INDEX)
-    source = open_source(path, printable(path))
+    source = open_source(path, name_text(path))
     try:
         data = source.block(0, MOST_INDEX, MOST_INDEX)
     finally:

@@ -7,8 +7,9 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.source import Source, open_source
+from kfmt_cli.core.source import Source
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.open_log import no_batch_found

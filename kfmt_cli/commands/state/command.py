@@ -19,10 +19,12 @@ from kfmt_cli.commands.state.internal_topics import TopicPartition, end_of, part
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.fields import Fields
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import place_of
-from kfmt_cli.disk.tree import classify, is_folder, listing, printable
+from kfmt_cli.disk.opening import is_folder
+from kfmt_cli.disk.tree import classify, listing
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings.damage import PAYLOAD_MALFORMED
 from kfmt_cli.findings.finding import Finding, Findings, Severity
@@ -244,7 +246,7 @@ class ShowState:
     def _topic_id_at(self, path: str) -> bytes | None:
         """The topic id in a partition.metadata; None if it has none or cannot be read."""
         try:
-            return read_topic_id(classify(path, printable(path)))
+            return read_topic_id(classify(path, name_text(path)))
         except StartFailed:  # told by `check`
             return None
         except InputError as error:

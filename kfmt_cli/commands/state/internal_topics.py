@@ -10,11 +10,12 @@ from kfmt_cli.broker.state import is_replayed
 from kfmt_cli.broker.state.replay import Replay
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.disk.names import mark_of, partition_folder, place_of
 from kfmt_cli.disk.targets import GivenPath, targets
-from kfmt_cli.disk.tree import Folder, printable, topic_of
+from kfmt_cli.disk.tree import Folder, topic_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.stream import stream
@@ -55,7 +56,7 @@ def partitions_of(
             topic = known_topic(place_of(partition_folder(target.path).name)[0])
             if topic is not None:
                 words = f"kfmt does not replay this topic ({topic.doc})"
-            complain(f"{printable(target.path)}: {words}")
+            complain(f"{name_text(target.path)}: {words}")
         for real, partition in here.items():
             found.setdefault(real, partition)
     return list(found.values())

@@ -17,10 +17,11 @@ from kfmt_cli.commands.run import Cells, Run, in_pieces
 from kfmt_cli.commands.state.internal_topics import taken
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.times import time_text
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import mark_of, place_of
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.tree import classify, listing, printable
+from kfmt_cli.disk.tree import classify, listing
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Findings, is_error
 from kfmt_cli.render.style import grouped, safe
@@ -177,14 +178,14 @@ class ShowTransactions:
             for path in self._logs(log_directory / folder):
                 is_new = self._is_new(Path(path))
                 try:
-                    for finding in taken(replay, classify(path, printable(path))):
+                    for finding in taken(replay, classify(path, name_text(path))):
                         known.is_damaged |= is_error(finding)
                         if is_new:
                             self.run.tell(finding, findings)
                 except InputError as error:
                     known.is_damaged = True
                     self.run.complain(str(error))
-            self.run.left_out(printable(str(log_directory / folder)), findings)
+            self.run.left_out(name_text(str(log_directory / folder)), findings)
             ids = [Fields(row) for _, row in replay.rows()]
             ids.sort(key=attrgetter("transactional_id"))
             known.states |= {of.producer_id: of for of in ids}

@@ -10,8 +10,9 @@ from typing import Any
 
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.lazy import load
-from kfmt_cli.core.source import FileSource, open_source
+from kfmt_cli.core.source import FileSource
 from kfmt_cli.disk.kinds.foreign import START, foreign_words
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.errors import ForeignError
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.rows.column import RowType

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.tree import printable
 from kfmt_cli.sharing.piece import Piece
 
 Signature = tuple[tuple[str, str, int, int], ...]
@@ -72,7 +72,7 @@ def partitions_in(
         if topic is None or number is None:
             grouped[folder, None].append(logs)
         else:
-            grouped[f"{printable(topic)}-{number}", id_of(logs[0])].append(logs)
+            grouped[f"{name_text(topic)}-{number}", id_of(logs[0])].append(logs)
 
     def in_order(logs: list[Piece]) -> tuple[int, str]:
         path = logs[0].path

@@ -16,10 +16,11 @@ from itertools import cycle
 from pathlib import Path
 
 from kfmt_cli.arrow.topic_ids import METADATA, topic_id_in
-from kfmt_cli.core.directories import Directories
-from kfmt_cli.core.stores import LocalListing, StoredFile, listing, scanned
+from kfmt_cli.core.stores import StoredFile
 from kfmt_cli.core.urls import absolute, is_local, local
+from kfmt_cli.disk.directories import Directories
 from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.listings import LocalListing, listing, scanned
 from kfmt_cli.disk.names import MANIFEST
 from kfmt_cli.errors import InputError
 from kfmt_cli.sharing.piece import Piece

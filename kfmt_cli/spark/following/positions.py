@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.names import place_of
-from kfmt_cli.disk.tree import printable
 from kfmt_cli.spark.following.copies import PartitionLogs
 
 _KEY = re.compile(r"(?P<name>.+-\d+)@(?P<topic_id>[\w-]{22})\Z", re.DOTALL)
@@ -108,7 +108,7 @@ def name_of(key: str) -> str:
     if "/" not in key:
         return key
     topic, partition = place_of(key.rpartition("/")[2])
-    return key if topic is None else f"{printable(topic)}-{partition}"
+    return key if topic is None else f"{name_text(topic)}-{partition}"
 
 
 def words_of(key: str) -> str:

@@ -28,7 +28,7 @@ from kfmt_cli.arrow.export.table_file import table_file
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.broker.cluster.replicas import Relation
 from kfmt_cli.checks.comparison import MISSING, Row
-from kfmt_cli.disk.tree import printable
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.damage import FILE_UNREADABLE
 from kfmt_cli.findings.finding import Finding
@@ -99,7 +99,7 @@ def prepare(context: Context) -> Ledger:
     if len(paths) != 2:
         raise UsageError("compare takes two paths, A and B")
     if top_of(paths[0]) == top_of(paths[1]):
-        raise UsageError(f"compare takes two paths, A and B: {printable(paths[0])} is given twice")
+        raise UsageError(f"compare takes two paths, A and B: {name_text(paths[0])} is given twice")
     return opened(context, Job("compare", keep, {}))
 
 

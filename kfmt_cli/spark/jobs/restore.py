@@ -18,7 +18,7 @@ from kfmt_cli.arrow.restore.restored_partition import (
     tables_at,
 )
 from kfmt_cli.arrow.restore.restoring import RestoredCounts
-from kfmt_cli.disk.tree import printable
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.errors import InputError, KfmtError, UsageError
 from kfmt_cli.findings.damage import FILE_UNREADABLE
 from kfmt_cli.findings.finding import Finding
@@ -50,7 +50,7 @@ def inputs_of(
     for path in request.paths:
         files = tables_at(path)
         if files is None:
-            raise UsageError(f"{printable(path)}: no table of records in Parquet files")
+            raise UsageError(f"{name_text(path)}: no table of records in Parquet files")
         found += files
     return Pieces(found).in_order()
 

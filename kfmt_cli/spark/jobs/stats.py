@@ -17,7 +17,7 @@ from kfmt_cli.arrow.columns.schema import schema_of
 from kfmt_cli.arrow.export.table_file import table_file
 from kfmt_cli.arrow.piece_blocks import blocks_of
 from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.disk.tree import printable
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.rows.types.counted_batches import COUNTED
@@ -143,7 +143,7 @@ def run_job(context: Context) -> JobSummary:
     findings = JobFindings()
     for piece, result in run(context.spark, context.request, ledger, context.advance):
         topic, partition = piece.place
-        topic = topic and printable(topic)
+        topic = topic and name_text(topic)
         whole = Counted(*result.whole)
         if whole.batches:
             partitions[topic, partition].add(whole)

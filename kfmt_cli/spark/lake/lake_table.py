@@ -28,8 +28,8 @@ from kfmt_cli.arrow.export.manifest import input_row, output_row
 from kfmt_cli.arrow.export.output import names_in, put_json, remove
 from kfmt_cli.arrow.topic_ids import TopicIds
 from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.core.stores import listing
 from kfmt_cli.core.urls import is_local, local
+from kfmt_cli.disk.listings import listing
 from kfmt_cli.errors import InputError
 from kfmt_cli.render.style import count, grouped
 from kfmt_cli.rows.table_types import LAKE_TABLES

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from kfmt_cli.arrow.export.output import appearing, as_json, names_in, remove
-from kfmt_cli.core.source import file_at
 from kfmt_cli.core.urls import is_local, local
+from kfmt_cli.disk.opening import file_at
 from kfmt_cli.errors import InputError
 
 IN_MEMORY = 1 << 20  # bytes

@@ -16,7 +16,8 @@ import numpy as np
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.scan import line_shapes
 from kfmt_cli.core.parallel import available_cores, map_ordered
-from kfmt_cli.core.source import Source, open_source
+from kfmt_cli.core.source import Source
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.rows.column import PLACE, ColumnKind, RowType
 from kfmt_cli.rows.types.batch import BATCH

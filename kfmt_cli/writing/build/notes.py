@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.notes import checksum
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.formats.batch import CODECS, COMPRESSION
 from kfmt_cli.formats.legacy import NOTES_V0
 from kfmt_cli.writing.build.jsonl import whole_lines, wrong

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -10,12 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kfmt_cli.broker.start.ranges import Ranges, merged, without
-from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.findings.log import OFFSETS_BACKWARDS
 from kfmt_cli.findings.partition import SEGMENTS_OVERLAP
 from kfmt_cli.writing.convert.reencode import Reencoded
-from kfmt_cli.writing.output import OutputFile, Staging
+from kfmt_cli.writing.output import OutputFile, Staging, copy_times
 from kfmt_cli.writing.salvage.arrange import Arranged, HeldBatches, Neighbours, arrange
 from kfmt_cli.writing.salvage.holes import NO_END, Hole, Salvaged
 from kfmt_cli.writing.salvage.salvager import Scanned
@@ -88,7 +87,7 @@ def write_arranged(
         first = next((part.log for part in parts if part.log < len(scanned)), None)
         if first is not None:
             # Retention of messages without timestamps uses the file's modification time.
-            shutil.copystat(scanned[first].log.path, staging.folder / name)
+            copy_times(scanned[first].log.path, staging.folder / name)
         written.append(name)
         end = parts[-1].last_offset
     if last > end:  # an empty segment at the end sets the log end offset

@@ -8,9 +8,10 @@ from functools import cached_property
 from pathlib import Path
 
 from kfmt_cli.core.lazy import load
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.targets import target_of
-from kfmt_cli.disk.tree import Folder, no_log, printable
+from kfmt_cli.disk.tree import Folder, no_log
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.open_log import open_log
@@ -99,5 +100,5 @@ def facts_of(path: str | None) -> PageFacts:
         raise InputError(next(iter(target.unlisted), no_log(target.path)))
     if len(folders) > 1:
         words = "a topic is explained with a single partition"
-        raise UsageError(f"{printable(target.path)}: {len(folders)} partitions; {words}")
+        raise UsageError(f"{name_text(target.path)}: {len(folders)} partitions; {words}")
     return PageFacts(folders[0], is_sample=path is None)

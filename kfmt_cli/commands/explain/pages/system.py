@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator
 
 from kfmt_cli.commands.explain.pages.page import PageFacts, Part
+from kfmt_cli.disk.opening import descriptor
+from kfmt_cli.disk.tree import size_of
 
 _ROWS = 8
 _MOST = 1 << 30  # bytes of a file that are queried
@@ -46,7 +48,7 @@ def page_cache(facts: PageFacts) -> Iterator[Part]:
 
 def zero_copy(facts: PageFacts) -> Iterator[Part]:
     """How a broker answers a fetch, with and without copies."""
-    size = sum(os.stat(log.path).st_size for log in facts.logs)  # noqa: PTH116 (of each)
+    size = sum(map(size_of, facts.logs))
     yield (
         "A batch is stored in exactly the form in which it is sent. To answer a fetch, a broker "
         "therefore does not read the bytes at all: it asks the operating system to send a range "
@@ -77,7 +79,7 @@ def cached(path: str) -> tuple[int, int] | None:
         return None
     libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
     try:
-        handle = os.open(path, os.O_RDONLY)
+        handle = descriptor(path)
     except OSError:
         return None
     try:

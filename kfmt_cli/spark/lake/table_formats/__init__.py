@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kfmt_cli.core.lazy import load
-from kfmt_cli.core.source import file_at
 from kfmt_cli.core.urls import is_local
+from kfmt_cli.disk.opening import file_at
 from kfmt_cli.errors import OutputError, UsageError
 from kfmt_cli.rows.table_types import LAKE_TABLES
 from kfmt_cli.spark.lake.commits import Commit, bundles_of, numbered

@@ -6,7 +6,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+from kfmt_cli.disk.trees import TREES, DirectoryEntries, entries_on_disk
 
 
 class Directories:
@@ -67,50 +68,36 @@ def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(os.path.join(folder, ""))  # noqa: PTH118 (many)
 
 
-def is_directory(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a directory or leads to one."""
-    try:
-        return entry.is_dir()
-    except OSError:  # opening it reports the error
-        return False
-
-
-@dataclass(slots=True)
-class DirectoryEntries:
-    """The entries of a directory."""
-
-    folders: list[str] = field(default_factory=list)
-    """The names of its subdirectories."""
-    links: list[str] = field(default_factory=list)
-    """The names of links to directories."""
-    files: list[os.DirEntry[str]] = field(default_factory=list)
-    """All others."""
-
-
 def entries_of(folder: str) -> DirectoryEntries:
-    """The entries of a directory; raises OSError."""
-    found = DirectoryEntries()
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if not is_directory(entry):
-                found.files.append(entry)
-            else:
-                (found.links if entry.is_symlink() else found.folders).append(entry.name)
-    return found
+    """The entries of a directory as a broker has them; raises OSError, InputError."""
+    if (at := TREES.at(folder)) is None:
+        return entries_on_disk(folder)
+    tree, below = at
+    return tree.entries(below)
+
+
+def stored_entries(folder: str) -> DirectoryEntries:
+    """The same as they are stored: compressed, or in chunks."""
+    if (at := TREES.at(folder)) is None:
+        return entries_on_disk(folder)
+    tree, below = at
+    return tree.stored_entries(below)
 
 
 def each_directory(
-    top: str, skip: Callable[[str, str], None]
+    top: str,
+    skip: Callable[[str, str], None],
+    entries: Callable[[str], DirectoryEntries] = entries_of,
 ) -> Iterator[tuple[str, DirectoryEntries]]:
     """A directory and those below it, each with its entries.
 
-    skip: receives a directory that cannot be listed, and why.
+    skip: receives a directory that cannot be listed, and why. entries: lists one; raises OSError.
     """
     for folder in (directories := Directories(top)):
         try:
-            its = entries_of(folder)
+            its = entries(folder)
         except OSError as error:
-            skip(str(error.filename or folder), error.strerror or str(error))
+            skip(folder, error.strerror or str(error))
             continue
         directories.add(folder, its.folders, its.links)
         yield folder, its

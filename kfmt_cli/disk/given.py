@@ -1,0 +1,165 @@
+"""What lies at the paths that a user gives, in the form that a broker has: see `disk/trees.py`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from kfmt_cli.core.urls import is_local, name_text, plain
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.names import MANIFEST, STORED_STEM, is_packed
+from kfmt_cli.disk.opening import is_file, is_folder, is_there
+from kfmt_cli.disk.tree import Folder, classify, walk
+from kfmt_cli.disk.trees import TREES
+from kfmt_cli.errors import InputError
+
+if TYPE_CHECKING:
+    from kfmt_cli.disk.tiered import Bucket
+
+ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.lz4", ".tar.bz2", ".tar.xz", ".zip")
+RSM_PRIVATE_KEY: ContextVar[str | None] = ContextVar("rsm_private_key", default=None)
+"""The file with the private key for encrypted segments that this run reads."""
+
+
+def found(path: str) -> str:
+    """The path in the form in which it is shown, once the tree that it leads to is known; raises
+    InputError."""
+    path = plain(path)
+    if not is_local(path):
+        _find_in_store(path)
+    archive = _archive_in(path)
+    if archive is not None and TREES.beginning(archive) is None:
+        from kfmt_cli.disk.archive import Archive
+
+        TREES.add(Archive(archive, *TREES.stored_at(archive)))
+    if archive is not None and os.pardir in PurePath(path[len(archive) :]).parts:
+        raise InputError(f"{name_text(path)}: points outside {name_text(archive)}")
+    above = _directory_above(path)
+    if above is not None and (stored := stored_in(walk(above, lambda _: None))):
+        put_together(above, stored)
+    return path
+
+
+def _find_in_store(url: str) -> None:
+    from kfmt_cli.disk.remote import Store
+
+    scheme, _, below = url.partition("://")
+    store = TREES.beginning(f"{scheme}:")
+    if not isinstance(store, Store):
+        store = Store(f"{scheme}:")
+        TREES.add(store)
+    store.find(below)
+
+
+def file_given(path: str) -> Input:
+    """The file at a path; raises InputError. A segment in tiered storage is its log."""
+    if not is_stored_log(path):
+        return classify(path, path)
+    stem = path.removesuffix(".log")
+    log = _bucket(path).segment(stem, name_text(stem))
+    return classify(f"{path}/{log}", path)
+
+
+def stored_in(folders: Iterable[Folder]) -> list[Folder]:
+    """The directories with segments in tiered storage."""
+    return [folder for folder in folders if any(map(_is_manifest, folder.files))]
+
+
+def _is_manifest(name: str) -> bool:
+    return name.endswith(MANIFEST)
+
+
+def _bucket(path: str) -> Bucket:
+    """The bucket at a path; raises UsageError."""
+    from kfmt_cli.disk.tiered import Bucket
+    from kfmt_cli.disk.tiered_keys import PrivateKey
+
+    bucket = TREES.beginning(path)
+    if not isinstance(bucket, Bucket):
+        key = RSM_PRIVATE_KEY.get()
+        its_key = None if key is None else PrivateKey.at(key)
+        bucket = Bucket(path, *TREES.stored_at(path), its_key)
+        TREES.add(bucket)
+    return bucket
+
+
+def put_together(top: str, folders: Iterable[Folder]) -> Bucket:
+    """The bucket with the segments in tiered storage of some directories below `top`; raises
+    UsageError."""
+    bucket = _bucket(top)
+    if bucket.is_empty:
+        for folder in folders:
+            bucket.take(folder)
+    return bucket
+
+
+def in_brokers_form(top: str, folders: list[Folder], skip: Callable[[str], None]) -> list[Folder]:
+    """The directories as a broker has them: files compressed as a whole are unpacked when they are
+    read, and segments in tiered storage are put together. top: the directory of these. skip:
+    receives messages about unreadable ones. Raises InputError, UsageError."""
+    if any(any(map(is_packed, folder.files)) for folder in folders):
+        from kfmt_cli.disk.archive import scratch
+        from kfmt_cli.disk.packed import PackedFiles
+
+        TREES.add(PackedFiles(top, *TREES.stored_at(top), scratch()))
+        folders = walk(top, skip)
+    stored = stored_in(folders)
+    if not stored:
+        return folders
+    bucket = put_together(top, stored)
+    rest = [folder for folder in folders if folder not in stored]
+    bucket.is_whole = not any(any(map(folder.takes, folder.files)) for folder in rest)
+    return [*(() if bucket.is_whole else rest), *walk(top, skip, bucket.listed)]
+
+
+def listed_form(path: str) -> str:
+    """A path whose listing has what a broker has there; raises InputError, UsageError."""
+    path = found(path)
+    if is_folder(path):
+        in_brokers_form(path, walk(path, lambda _: None), lambda _: None)
+    return path
+
+
+def troubles(path: str) -> list[str]:
+    """Messages about what cannot be read in a directory besides those of its listing."""
+    at = TREES.at(path)
+    return [] if at is None else at[0].troubles(at[1])
+
+
+def is_tiered(folder: Folder) -> bool:
+    """Whether a directory has been put together from tiered storage."""
+    at = TREES.at(folder.path)
+    return at is not None and at[0].is_tiered(at[1])
+
+
+def _directory_above(path: str) -> str | None:
+    """The nearest directory above a path where there is nothing; None for other paths."""
+    found = path
+    while found and not is_there(found):
+        found = found.rstrip(os.sep).rpartition(os.sep)[0]
+    return found if found not in ("", path) and is_folder(found) else None
+
+
+def _archive_in(path: str) -> str | None:
+    """The part of a path that is an archive, or None."""
+    if not any(suffix in path for suffix in ARCHIVES):
+        return None
+    found = path.rstrip(os.sep)
+    while found:
+        if found.endswith(ARCHIVES) and is_file(found):
+            return found
+        found = found.rpartition(os.sep)[0]
+    return None
+
+
+def is_stored_log(path: str) -> bool:
+    """Whether a path is that of a segment's log in tiered storage, with its manifest next to it."""
+    stem = path.removesuffix(".log")
+    return (
+        path != stem
+        and STORED_STEM.match(PurePath(stem).name) is not None
+        and is_file(stem + MANIFEST)
+    )
