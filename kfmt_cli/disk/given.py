@@ -30,13 +30,12 @@ def found(path: str) -> str:
     path = plain(path)
     if not is_local(path):
         _find_in_store(path)
-    archive = _archive_in(path)
-    if archive is not None and TREES.beginning(archive) is None:
+    while (archive := _archive_in(path)) is not None and TREES.beginning(archive) is None:
         from kfmt_cli.disk.archive import Archive
 
+        if os.pardir in PurePath(path[len(archive) :]).parts:
+            raise InputError(f"{name_text(path)}: points outside {name_text(archive)}")
         TREES.add(Archive(archive, *TREES.stored_at(archive)))
-    if archive is not None and os.pardir in PurePath(path[len(archive) :]).parts:
-        raise InputError(f"{name_text(path)}: points outside {name_text(archive)}")
     above = _directory_above(path)
     if above is not None and (stored := stored_in(walk(above, lambda _: None))):
         put_together(above, stored)

@@ -70,20 +70,13 @@ class PackedFiles(Overlay):
             return None
         to = Path(self.folder, below)
         if not to.exists():
-            if self._has(below):
+            if self.has_stored(below):
                 return None
-            suffix = next((suffix for suffix in SUFFIXES if self._has(below + suffix)), None)
+            suffix = next((suffix for suffix in SUFFIXES if self.has_stored(below + suffix)), None)
             if suffix is None:
                 return None
             self._unpack(below + suffix, suffix, to)
         return str(to)
-
-    def _has(self, below: str) -> bool:
-        try:
-            Overlay.status(self, below)
-        except OSError:
-            return False
-        return True
 
     def _unpack(self, below: str, suffix: str, to: Path) -> None:
         """Unpack a file, which appears whole, as several processes may do it; raises InputError."""

@@ -106,7 +106,9 @@ class GivenPath:
         if segment is None:
             raise InputError(f"{file.name}: not a regular file")
         segment.given = True
-        if file.kind is not LOG:
+        if file.kind is LOG:
+            segment.log = file  # with its name
+        else:
             segment.wanted = frozenset({file.kind})
         return segment
 
@@ -190,7 +192,8 @@ def without_doubles(found: Iterable[GivenPath]) -> Iterator[GivenPath]:
         held = [target, *rest]
         local = _begins(chain(before, *(each.folders for each in held)))
         for each in held:
-            yield replace(each, folders=[_alone(folder, local) for folder in each.folders])
+            left = (_alone(folder, local) for folder in each.folders)
+            yield replace(each, folders=[folder for folder in left if folder is not None])
 
 
 def _begins(folders: Iterable[Folder]) -> dict[str, int]:
@@ -203,13 +206,15 @@ def _begins(folders: Iterable[Folder]) -> dict[str, int]:
     return found
 
 
-def _alone(folder: Folder, local: Mapping[str, int]) -> Folder:
-    """A directory without the files that a local one has. local: where those begin, by name."""
+def _alone(folder: Folder, local: Mapping[str, int]) -> Folder | None:
+    """A directory without the files that a local one has; None if that has all segments. local:
+    where those begin, by name."""
     least = local.get(Path(folder.path).name)
     if least is None or not is_tiered(folder):
         return folder
     files = (file for file in folder.files if not _is_from(file, least))
-    return replace(folder, files=tuple(files))
+    left = replace(folder, files=tuple(files))
+    return left if left.logs else None
 
 
 def _is_from(file: str, least: int) -> bool:

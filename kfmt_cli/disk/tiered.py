@@ -33,7 +33,7 @@ from kfmt_cli.disk.tiered_manifest import (
     manifest_at,
 )
 from kfmt_cli.disk.tree import Folder
-from kfmt_cli.disk.trees import DirectoryEntries, Listing, Overlay
+from kfmt_cli.disk.trees import DirectoryEntries, Listing, Overlay, path_in
 from kfmt_cli.errors import InputError
 
 LOG = ".log"
@@ -182,10 +182,16 @@ class Bucket(Overlay):
         return not self._taken and not self._left_out
 
     def is_tiered(self, below: str) -> bool:
-        return self._known.has(below) if below else self.is_whole
+        if not below:
+            return self.is_whole
+        return self._known.has(below) and not self.has_stored(below)
 
     def entries(self, below: str) -> DirectoryEntries:
         return self._known.entries(below) if self.is_tiered(below) else Overlay.entries(self, below)
+
+    def stored_entries(self, below: str) -> DirectoryEntries:
+        is_known = below and self.is_tiered(below)
+        return self._known.entries(below) if is_known else Overlay.stored_entries(self, below)
 
     def status(self, below: str) -> os.stat_result:
         return self._known.status(below) if self.is_tiered(below) else Overlay.status(self, below)
@@ -262,6 +268,9 @@ class Bucket(Overlay):
         place = segment.manifest.remote_log_segment_metadata.remote_log_segment_id
         named = place.topic_id_partition.topic_partition
         folder = f"{named.topic}-{named.partition}"
+        if self.has_stored(folder):  # of the broker that kept the newest segments
+            above = PurePath(segment.log.path).parent
+            folder = path_in(str(above)[len(self.path) :].strip(os.sep), folder)
         stem = PurePath(segment.log.path).stem
         log = f"{folder}/{_base_of(stem, segment.manifest):020}{LOG}"
         if log in self._taken:

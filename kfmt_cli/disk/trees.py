@@ -162,6 +162,14 @@ class Overlay(Tree):
     def status(self, below: str) -> os.stat_result:
         return self.stored.status(path_in(self.top, below))
 
+    def has_stored(self, below: str) -> bool:
+        """Whether the other tree has something at a path."""
+        try:
+            Overlay.status(self, below)
+        except OSError:
+            return False
+        return True
+
     def opened(self, below: str) -> Source:
         return self.stored.opened(path_in(self.top, below))
 
@@ -196,6 +204,10 @@ class Trees:
     def stored_at(self, path: str) -> tuple[Tree, str]:
         """The tree that has what is stored at a path, be it the disk, with the path in it."""
         return self.at(path) or (Tree(path), "")
+
+    def forget(self, top: str) -> None:
+        """Forget the tree that begins at a path."""
+        self._at = {path: tree for path, tree in self._at.items() if tree.path != top}
 
     def beginning(self, top: str) -> Tree | None:
         """The tree that begins at a path."""

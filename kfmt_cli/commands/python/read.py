@@ -31,6 +31,7 @@ from kfmt_cli.disk.opening import is_folder, is_there
 from kfmt_cli.disk.partition_path import with_place
 from kfmt_cli.disk.targets import GivenPath, target_of, without_doubles
 from kfmt_cli.disk.tree import distinct, topic_of
+from kfmt_cli.disk.trees import TREES
 from kfmt_cli.errors import InputError, UsageError, unknown_name
 from kfmt_cli.findings.finding import Finding, in_order
 from kfmt_cli.log.decompress import is_heavy
@@ -53,9 +54,12 @@ Columns = dict[str, np.ndarray[Any, Any]]
 
 
 def path_names(path: Path | Sequence[Path]) -> tuple[str, ...]:
-    """One path or several, as text, with archives unpacked; raises InputError, also for a path
+    """One path or several, as text, in stores listed again; raises InputError, also for a path
     where there is nothing."""
-    return tuple(there(found(without_credentials(os.fsdecode(each)))) for each in each_of(path))
+    names = [without_credentials(os.fsdecode(each)) for each in each_of(path)]
+    for scheme in {name.partition("//")[0] for name in names if not is_local(name)}:
+        TREES.forget(scheme)
+    return tuple(there(found(name)) for name in names)
 
 
 def each_of(path: Path | Sequence[Path]) -> Sequence[Path]:
