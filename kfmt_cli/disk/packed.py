@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import stat
 from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import IO, cast
 
-from kfmt_cli.core.compressed_files import SUFFIXES, packed_suffix, reader
+from kfmt_cli.core.compressed_files import packed_suffix, reader
 from kfmt_cli.core.source import Source
 from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.archive import SequentialFile, reading, unpacking_words, write_file
@@ -20,11 +18,10 @@ from kfmt_cli.errors import InputError
 
 @dataclass(slots=True)
 class PackedFiles(Overlay):
-    """A directory some of whose segment files are compressed as a whole; each is unpacked when it
-    is asked for."""
+    """A directory some of whose segment files are compressed as a whole; they are unpacked when
+    their directory is listed. folder: where to."""
 
     folder: str
-    """Where to unpack them."""
     _left_out: dict[str, None] = field(default_factory=dict)
 
     def entries(self, below: str) -> DirectoryEntries:
@@ -33,61 +30,49 @@ class PackedFiles(Overlay):
         files = []
         for entry in found.files:
             plain = entry.name.removesuffix(packed_suffix(entry.name))
+            path = path_in(below, entry.name)
             if not is_packed(entry.name):
                 files.append(entry)
             elif plain not in names:
-                files.append(
-                    StoredEntry(plain, partial(self.status, path_in(below, plain)), entry.name)
-                )
+                to = Path(self.folder, below, plain)
+                if not to.exists():
+                    self._unpack(path, to)
+                files.append(StoredEntry(plain, to.stat, entry.name))
             else:
-                shown = name_text(path_in(self.path, path_in(below, entry.name)))
                 words = f"not read: {plain} is next to it, which brokers read"
-                self._left_out[f"{shown}: {words}"] = None
+                self._left_out[f"{name_text(path_in(self.path, path))}: {words}"] = None
         return replace(found, files=files)
 
     def status(self, below: str) -> os.stat_result:
-        there = self._unpacked_at(below)
-        return Overlay.status(self, below) if there is None else os.stat(there)  # noqa: PTH116
+        to = Path(self.folder, below)
+        return to.stat() if to.is_file() else Overlay.status(self, below)
 
     def opened(self, below: str) -> Source:
-        there = self._unpacked_at(below)
-        if there is None:
+        to = Path(self.folder, below)
+        if not to.is_file():
             return Overlay.opened(self, below)
-        return opened_on_disk(there, f"{self.path}/{below}")
+        return opened_on_disk(str(to), path_in(self.path, below))
 
     def real(self, below: str) -> str | None:
-        there = self._unpacked_at(below)
-        if there is None and not stat.S_ISDIR(Overlay.status(self, below).st_mode):
-            there = Overlay.real(self, below)
-        return there
+        to = Path(self.folder, below)
+        if to.is_file():
+            return str(to)
+        there = Overlay.real(self, below)
+        return None if there is None or Path(there).is_dir() else there
 
     def troubles(self, below: str) -> list[str]:
         return [*Overlay.troubles(self, below), *(() if below else self._left_out)]
 
-    def _unpacked_at(self, below: str) -> str | None:
-        """The path of an unpacked file; None for one that is stored as it is."""
-        if not is_packed(f"{PurePath(below).name}.gz"):
-            return None
-        to = Path(self.folder, below)
-        if not to.exists():
-            if self.has_stored(below):
-                return None
-            suffix = next((suffix for suffix in SUFFIXES if self.has_stored(below + suffix)), None)
-            if suffix is None:
-                return None
-            self._unpack(below + suffix, suffix, to)
-        return str(to)
-
-    def _unpack(self, below: str, suffix: str, to: Path) -> None:
-        """Unpack a file, which appears whole, as several processes may do it; raises InputError."""
+    def _unpack(self, below: str, to: Path) -> None:
         name = name_text(path_in(self.path, below))
         modified = Overlay.status(self, below).st_mtime
-        part = to.with_suffix(f".{os.getpid()}")
         try:
             with reading(Overlay.opened(self, below)) as packed:
-                stream = SequentialFile(reader(packed, suffix, name))
-                write_file(part, modified, cast(IO[bytes], stream))
-            part.replace(to)
+                stream = SequentialFile(reader(packed, packed_suffix(below), name))
+                write_file(to, modified, cast(IO[bytes], stream))
+        except InputError:
+            to.unlink(missing_ok=True)
+            raise
         except OSError as error:
             why = error.strerror or str(error)
             raise InputError(f"{name}: {unpacking_words()}: {why}") from error

@@ -269,8 +269,8 @@ class Bucket(Overlay):
         named = place.topic_id_partition.topic_partition
         folder = f"{named.topic}-{named.partition}"
         if self.has_stored(folder):  # of the broker that kept the newest segments
-            above = PurePath(segment.log.path).parent
-            folder = path_in(str(above)[len(self.path) :].strip(os.sep), folder)
+            above = segment.log.path.rpartition(os.sep)[0]
+            folder = path_in(above[len(self.path) :].strip(os.sep), folder)
         stem = PurePath(segment.log.path).stem
         log = f"{folder}/{_base_of(stem, segment.manifest):020}{LOG}"
         if log in self._taken:

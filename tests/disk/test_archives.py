@@ -7,6 +7,8 @@ import io
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -14,7 +16,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from tests.support.samples import Done, kfmt
+from tests.support.samples import Done, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
@@ -240,9 +242,10 @@ def test_a_directory_of_packed_logs_is_read_by_every_command(suffix: str, tmp_pa
     assert ran("convert-v0-to-v2", "logs/orders-0", "converted", cwd=tmp_path).code in (0, 3)
     packed = next(folder.glob(f"*.log{suffix}"))
     packed.write_bytes(packed.read_bytes()[:100])
-    cut = ran("check", "logs", cwd=tmp_path)
-    assert cut.code == 3
-    assert "kfmt: " in cut.err
+    for name in ("check", "retention", "verify-crc"):
+        cut = ran(name, "logs", cwd=tmp_path)
+        assert cut.code == 3
+        assert f"kfmt: logs/orders-0/{packed.name}: cannot be decompressed" in cut.err
 
 
 @pytest.mark.parametrize("command", ["check", "index-check", "report"])
@@ -274,3 +277,53 @@ def test_a_packed_log_is_found_in_whichever_directory(tmp_path: Path) -> None:
             assert f"{all_of_them}, " in done.out
         packed.rename(log)
         log.write_bytes(gzip.decompress(log.read_bytes()))
+
+
+def test_an_archive_in_an_archive_is_read(tmp_path: Path) -> None:
+    shutil.copytree(BROKER / "orders-0", tmp_path / "logs/orders-0")
+    shutil.make_archive(str(tmp_path / "inner"), "zip", tmp_path, "logs")
+    with tarfile.open(tmp_path / "outer.tar.gz", "w:gz") as tar:
+        tar.add(tmp_path / "inner.zip", "kept/inner.zip")
+    plain = ran("dump", "logs", "--json", cwd=tmp_path)
+    for path in ("kept/inner.zip/logs", "kept/inner.zip/logs/orders-0"):
+        ours = ran("dump", f"outer.tar.gz/{path}", "--json", cwd=tmp_path)
+        assert ours.code == 0, ours.err
+        assert ours.out.replace("outer.tar.gz/kept/inner.zip/", "") == plain.out
+    done = ran("check", "outer.tar.gz/kept/inner.zip/../x", cwd=tmp_path)
+    assert (done.code, done.out) == (3, "")
+    assert "points outside outer.tar.gz" in done.err
+
+
+SPAWNS = """
+import multiprocessing, sys
+from kfmt_cli.sharing import processes
+if __name__ == "__main__":
+    multiprocessing.set_start_method(sys.argv[1])
+    processes.MANY_BYTES = 0
+    from kfmt_cli.cli import kfmt
+    kfmt(sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize("how", ["spawn", "forkserver"])
+def test_processes_that_are_no_forks_read_archives(how: str, tmp_path: Path) -> None:
+    shutil.copytree(BROKER / "orders-0", tmp_path / "logs/orders-0")
+    log = tmp_path / "logs/orders-0" / f"{0:020}.log"
+    log.with_name(f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        tar.add(tmp_path / "logs", "logs")
+    script = tmp_path / "spawns.py"
+    script.write_text(SPAWNS)
+    for path in ("a.tar", "logs"):
+        command = ["check", path, "--jobs", "2"]
+        done = subprocess.run(
+            [sys.executable, script, how, *command],
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "7 segments, 1 500 records, no damage" in done.stdout

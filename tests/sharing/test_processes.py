@@ -8,7 +8,6 @@ import time
 
 import pytest
 
-from kfmt_cli.disk import trees
 from kfmt_cli.disk.remote import Store
 from kfmt_cli.disk.trees import Trees
 from kfmt_cli.sharing import processes
@@ -22,8 +21,7 @@ from kfmt_cli.sharing.processes import at_once, map_processes, worth
 def test_processes_are_started_for_many_bytes_or_files_elsewhere(
     n_bytes: int, remote: bool, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trees, "TREES", found := Trees())
-    monkeypatch.setattr(processes, "TREES", found)
+    monkeypatch.setattr(processes, "TREES", found := Trees())
     if remote:
         found.add(Store("s3:"))
     assert worth(6, n_bytes) == expected
