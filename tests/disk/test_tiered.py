@@ -381,14 +381,17 @@ def test_a_partition_that_is_local_too_has_other_paths(buckets: Path) -> None:
     """A log directory with a bucket in it, and a partition of which both have segments."""
     for name in ("zstd", "encrypted"):
         shutil.rmtree(buckets / name)
-    whole = [int(offset) for offset in kfmt("cat", BROKER / "txn-0", "-f", "%o\n").out.split()]
+    logs = (BROKER / "txn-0" / f"{base:020}.log" for base in (0, 357))
+    whole = [int(offset) for offset in kfmt("cat", *logs, "-f", "%o\n").out.split()]
     (stored,) = (path.relative_to(buckets) for path in buckets.glob("plain/tiered/txn-*/0"))
     local = buckets / "txn-0"
     local.mkdir()
     for file in (BROKER / "txn-0").glob(f"{357:020}.*"):
         shutil.copy(file, local)
     done = ran("verify-crc", ".", "--json", cwd=buckets)
-    logs = [row["file"] for row in done.of("file")]
-    assert logs == [f"./txn-0/{357:020}.log", f"./{stored}/txn-0/{0:020}.log"]
+    assert [row["file"] for row in done.of("file")] == [
+        f"./txn-0/{357:020}.log",
+        f"./{stored}/txn-0/{0:020}.log",
+    ]
     offsets = ran("cat", ".", "-f", "%o\n", cwd=buckets).out.split()
     assert sorted(map(int, offsets)) == whole
