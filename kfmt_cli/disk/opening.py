@@ -30,10 +30,13 @@ PATIENCE_MS = 2000  # for the first byte of a named pipe
 
 def status_of(path: str) -> os.stat_result:
     """The size and times of a file or directory; raises OSError, InputError."""
-    if (at := _not_on_disk(path)) is None:
+    try:
         return os.stat(path)  # noqa: PTH116 (many)
-    tree, below = at
-    return tree.status(below)
+    except (FileNotFoundError, NotADirectoryError):
+        if (at := TREES.at(path)) is None:
+            raise
+        tree, below = at
+        return tree.status(below)
 
 
 def _not_on_disk(path: str) -> tuple[Tree, str] | None:
@@ -65,7 +68,9 @@ def is_file(path: str) -> bool:
 
 def real(path: str) -> str | None:
     """The path of a file on the disk with the bytes of the one at a path; None if there is none."""
-    if (at := TREES.at(path)) is None:
+    if TREES and TREES.opener(path) is not None:
+        return None
+    if not TREES or (at := TREES.at(path)) is None:
         return path if is_local(path) else None
     tree, below = at
     return tree.real(below)

@@ -140,8 +140,9 @@ class Folder:
             if self.takes_any and file in self.other_logs:
                 kind = LOG
             path = f"{self.path.rstrip(os.sep)}{os.sep}{file}"
-            name = path.removesuffix(file) if self.prefix is None else self.prefix
-            name += self.stored_as.get(file, file)
+            name = path if self.prefix is None else self.prefix + file
+            if file in self.stored_as:
+                name = name.removesuffix(file) + self.stored_as[file]
             found = Input(path, name_text(name), kind, base_offset, file in self.links)
             self._inputs[file] = found
         return found

@@ -213,6 +213,10 @@ class Trees:
         """The tree that begins at a path."""
         return self._at.get(top)
 
+    def __bool__(self) -> bool:
+        """Whether some paths are not simply of the disk."""
+        return bool(self._at or self._openers)
+
     def at(self, path: str) -> tuple[Tree, str] | None:
         """The tree that has a path, with the path in it."""
         if not self._at:  # as for every file of a disk
