@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -190,6 +191,7 @@ class Trees:
         """Forget all of them."""
         self._at: dict[str, Tree] = {}
         self._openers: dict[str, Opener] = {}
+        self._n_blocks: Counter[str] = Counter()
 
     def take(self, others: Trees) -> None:
         """Take those of another process."""
@@ -235,13 +237,18 @@ class Trees:
 
     @contextmanager
     def opening(self, openers: Mapping[str, Opener]) -> Iterator[None]:
-        """Open some paths in another way for the time of a block."""
+        """Open some paths in another way for the time of a block, maybe in one of several threads
+        that open the same."""
         self._openers.update(openers)
+        self._n_blocks.update(openers.keys())
         try:
             yield
         finally:
+            self._n_blocks.subtract(openers.keys())
             for path in openers:
-                del self._openers[path]
+                if self._n_blocks[path] < 1:
+                    del self._n_blocks[path]
+                    self._openers.pop(path, None)
 
 
 TREES = Trees()

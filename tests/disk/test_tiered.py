@@ -313,17 +313,17 @@ def test_other_directories_are_not_taken_for_buckets(tmp_path: Path) -> None:
     assert any(map(is_tiered, target_of(str(KEPT)).folders))
 
 
-@pytest.mark.parametrize("n", [1, 40])
-def test_a_bucket_next_to_directories_of_a_broker(n: int, buckets: Path) -> None:
+@pytest.mark.parametrize(("n", "kind"), [(1, "plain"), (40, "plain"), (1, "zstd")])
+def test_a_bucket_next_to_directories_of_a_broker(n: int, kind: str, buckets: Path) -> None:
     """However many directories there are, and whichever is listed first."""
     mixed = buckets / "mixed"
     for i in range(n):
         shutil.copytree(BROKER / "orders-0", mixed / f"t{i}-0")
-    stored = ran("verify-crc", "plain", "--json", cwd=buckets).of("file")
+    stored = ran("verify-crc", kind, "--json", cwd=buckets).of("file")
     local = kfmt("verify-crc", BROKER / "orders-0", "--json").of("file")
-    for file in (buckets / "plain").rglob("*"):
+    for file in (buckets / kind).rglob("*"):
         if file.is_file():
-            to = mixed / "bucket" / file.relative_to(buckets / "plain")
+            to = mixed / "bucket" / file.relative_to(buckets / kind)
             to.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, to)
     for name, option in (("check", "--json"), ("dump", "--json"), ("stat", "--json")):
@@ -339,6 +339,9 @@ def test_a_bucket_next_to_directories_of_a_broker(n: int, buckets: Path) -> None
     assert exported.code == 0, exported.err
     counts = dataset.dataset(buckets / "lake/batches").to_table(columns=["records_count"])
     assert sum(counts["records_count"].to_pylist()) == records
+    pytest.importorskip("duckdb")
+    asked = ran("sql", "select count(*) n from records", "mixed", "--json", cwd=buckets)
+    assert asked.rows[0]["n"] == records, asked.err
 
 
 def test_kafkas_own_store_is_read_by_partitions() -> None:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from kfmt_cli.arrow.columns.tables import PieceRead
 from kfmt_cli.arrow.export.file_formats import FILE_FORMATS
 from kfmt_cli.arrow.export.lake import Files, Lake, Output
+from kfmt_cli.arrow.inputs import at_hand
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.read_piece import Edges
@@ -59,7 +60,8 @@ def export_bundle(
     for table in lake.tables_of(pieces):
         read = done.read[table] = [PieceRead() for _ in pieces]
         made = FILE_FORMATS[lake.format]
-        with Files(to, table, lake, done.stem, made.suffix) as files:
+        opened = Files(to, table, lake, done.stem, made.suffix)
+        with at_hand(request, pieces), opened as files:
             made.write(files, request, pieces, read)
         done.outputs += files.done
     return done

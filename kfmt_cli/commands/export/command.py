@@ -17,7 +17,7 @@ from kfmt_cli.arrow.export.exporting import Exported, PieceExported, export_bund
 from kfmt_cli.arrow.export.lake import Lake
 from kfmt_cli.arrow.export.manifest import FOLDER, ExportManifest, outputs_of, source_of
 from kfmt_cli.arrow.export.output import names_in, remove
-from kfmt_cli.arrow.inputs import files_of, input_of
+from kfmt_cli.arrow.inputs import at_hand, files_of, input_of
 from kfmt_cli.arrow.topic_ids import TopicIds
 from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.partition_selection import wanted_of
@@ -115,11 +115,13 @@ class Export:
         """Determine the selection for each directory; skips those with unreadable logs."""
         request, known = self.request, dict[str, Selection]()
         by_folder = sorted(self._files, key=lambda piece: piece.folder)  # copies alternate
-        for folder, pieces in groupby(by_folder, key=lambda piece: piece.folder):
+        for folder, its in groupby(by_folder, key=lambda piece: piece.folder):
+            pieces = list(its)
             logs = [input_of(piece) for piece in pieces]
             partition = Partition(logs[0].name, Path(folder), logs)
             try:
-                known[folder] = wanted_of(request.asked, partition, request.limit)
+                with at_hand(request, pieces):
+                    known[folder] = wanted_of(request.asked, partition, request.limit)
             except InputError as error:
                 yield Unread.of(error)
         self._files = self._files.those(lambda piece: piece.folder in known)

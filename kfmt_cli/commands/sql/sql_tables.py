@@ -14,7 +14,7 @@ import pyarrow as pa
 from kfmt_cli.arrow.columns.schema import schema_of
 from kfmt_cli.arrow.columns.tables import MAKERS, PieceRead, rows_of
 from kfmt_cli.arrow.condition import Condition
-from kfmt_cli.arrow.inputs import files_of, input_of
+from kfmt_cli.arrow.inputs import at_hand, files_of, input_of
 from kfmt_cli.core.urls import absolute, name_text
 from kfmt_cli.disk.given import troubles
 from kfmt_cli.disk.kinds.logs import LOG
@@ -77,10 +77,11 @@ class TableScan:
         files = self._files(condition, wanted)
         for share in files.shared(pack(files, SHARE)):
             rows = self._whole_files if table in MAKERS else self._logs
-            for part in rows(request, share):
-                if self.so_far.stopped.is_set():
-                    return
-                yield part
+            with at_hand(request, share):
+                for part in rows(request, share):
+                    if self.so_far.stopped.is_set():
+                        return
+                    yield part
             if self.so_far.stopped.is_set():
                 return
 
