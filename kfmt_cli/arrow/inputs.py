@@ -190,7 +190,7 @@ def at_hand(request: Request, pieces: Iterable[Piece]) -> Iterator[None]:
     for piece in pieces:
         if piece.tiered:
             known[piece.path] = partial(opened_log, request, piece.stored_size, piece.chunking)
-        elif not is_local(piece.path):
+        elif not is_local(piece.path) and TREES.at(piece.path) is None:
             known[piece.path] = partial(StoredSource, listed=piece.size)
     with TREES.opening(known):
         yield

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 from kfmt_cli.broker.state.schema_registry import RegistryReplay
 from kfmt_cli.commands.state.internal_topics import partitions_of, taken
+from kfmt_cli.core.urls import is_url
+from kfmt_cli.disk.given import found
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.opening import is_folder
+from kfmt_cli.disk.opening import is_folder, is_there
 from kfmt_cli.disk.tree import modified_ms, size_of
+from kfmt_cli.errors import InputError
 from kfmt_cli.topics.payloads import SchemaRegistry
 
 TOPIC = "_schemas"
@@ -19,8 +23,11 @@ PARTITION = f"{TOPIC}-0"
 
 def registry_beside(paths: Sequence[str]) -> SchemaRegistry | None:
     """The registry whose topic is in the same log directory as one of the paths; the first such."""
-    for path in paths:
-        here = Path(path).resolve()
+    for given in paths:
+        path = given
+        with suppress(InputError):  # reading the path reports it
+            path = found(given)
+        here = Path(path) if is_url(path) else Path(path).resolve()
         for folder in (here, here.parent, here.parent.parent):
             if is_folder(str(folder / PARTITION)):
                 return registry_of(str(folder / PARTITION))
@@ -32,11 +39,12 @@ def registry_of(path: str) -> SchemaRegistry | None:
 
     Damaged records are skipped: decoding a payload with a missing schema reports it.
     """
+    path = found(path)
     inside = Path(path) / PARTITION
     if is_folder(str(inside)):
         return registry_of(str(inside))
     here = Path(path)
-    if not here.exists() or (here.is_dir() and here.resolve().name != PARTITION):
+    if not is_there(path) or (is_folder(path) and here.resolve().name != PARTITION):
         return None
     logs = [log for each in partitions_of((path,), TOPIC, lambda _: None) for log in each.logs]
     return _registry_in(tuple(logs), tuple((size_of(log), modified_ms(log)) for log in logs))

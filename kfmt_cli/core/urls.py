@@ -26,6 +26,11 @@ def is_url(path: str) -> bool:
     return ":/" in path and _SCHEME.match(path) is not None
 
 
+def url_text(path: str) -> str:
+    """A path, with both slashes after its scheme, of which pathlib leaves one."""
+    return path.replace(":/", "://", 1) if is_url(path) and "://" not in path else path
+
+
 def plain(path: str) -> str:
     """A path as it is compared with others and shown: without file:// and redundant slashes."""
     if not is_local(path):
@@ -48,8 +53,7 @@ def absolute(path: str) -> str:
 
 def name_text(name: str) -> str:
     """A name or path as text, with bytes that are not valid UTF-8 as \\xhh."""
-    if is_url(name) and "://" not in name:
-        name = name.replace(":/", "://", 1)
+    name = url_text(name)
     if name.isascii():
         return name
     return os.fsencode(name).decode("utf-8", "backslashreplace")

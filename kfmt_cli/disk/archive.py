@@ -51,6 +51,8 @@ class Archive(Tree):
 
     stored: Tree
     top: str
+    _unpacked: tuple[int, int] | None = None
+    """The size and time of the file that was unpacked."""
     _folder: str = ""
     _trouble: InputError | None = None
     """Why it cannot be read."""
@@ -60,6 +62,7 @@ class Archive(Tree):
         if self._trouble is not None:
             raise self._trouble
         if not self._folder:
+            self._unpacked = self._version()
             folder = scratch()
             try:
                 self._left_out = _unpack(self.path, self._file, folder)
@@ -68,6 +71,16 @@ class Archive(Tree):
                 raise
             self._folder = folder
         return path_in(self._folder, below)
+
+    def is_current(self) -> bool:
+        return self._unpacked == self._version()
+
+    def _version(self) -> tuple[int, int] | None:
+        try:
+            status = self.stored.status(self.top)
+        except OSError:
+            return None
+        return status.st_size, status.st_mtime_ns
 
     def _file(self) -> Source:
         return self.stored.opened(self.top)

@@ -37,8 +37,8 @@ def found(path: str) -> str:
             raise InputError(f"{name_text(path)}: points outside {name_text(archive)}")
         TREES.add(Archive(archive, *TREES.stored_at(archive)))
     above = _directory_above(path)
-    if above is not None and (stored := stored_in(walk(above, lambda _: None))):
-        put_together(above, stored)
+    if above is not None:  # it may be in a broker's form
+        in_brokers_form(above, walk(above, lambda _: None), lambda _: None)
     return path
 
 
@@ -132,6 +132,12 @@ def is_tiered(folder: Folder) -> bool:
     """Whether a directory has been put together from tiered storage."""
     at = TREES.at(folder.path)
     return at is not None and at[0].is_tiered(at[1])
+
+
+def is_in_other_form(path: str) -> bool:
+    """Whether files of a directory are stored compressed or in chunks."""
+    at = TREES.at(path)
+    return at is not None and at[0].is_in_other_form(at[1])
 
 
 def _directory_above(path: str) -> str | None:

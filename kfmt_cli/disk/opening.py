@@ -100,11 +100,11 @@ def is_elsewhere(path: str) -> bool:
     return real(path) is None
 
 
-def descriptor(path: str, flags: int = READ_ONLY) -> int:
+def descriptor(path: str) -> int:
     """Open a file of this machine's disk; raises OSError, InputError."""
     at = _not_on_disk(path)
     there = None if at is None else at[0].real(at[1])
-    return os.open(there or path, flags)
+    return os.open(there or path, READ_ONLY)
 
 
 def opened_elsewhere(path: str) -> Source | None:

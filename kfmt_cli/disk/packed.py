@@ -37,7 +37,7 @@ class PackedFiles(Overlay):
                 to = Path(self.folder, below, plain)
                 if not to.exists():
                     self._unpack(path, to)
-                files.append(StoredEntry(plain, to.stat, entry.name))
+                files.append(StoredEntry(plain, to.stat(), entry.name))
             else:
                 words = f"not read: {plain} is next to it, which brokers read"
                 self._left_out[f"{name_text(path_in(self.path, path))}: {words}"] = None
@@ -59,6 +59,10 @@ class PackedFiles(Overlay):
             return str(to)
         there = Overlay.real(self, below)
         return None if there is None or Path(there).is_dir() else there
+
+    def is_in_other_form(self, below: str) -> bool:
+        del below
+        return True
 
     def troubles(self, below: str) -> list[str]:
         return [*Overlay.troubles(self, below), *(() if below else self._left_out)]

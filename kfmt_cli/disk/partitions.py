@@ -75,7 +75,7 @@ def partitions_below(
 
 
 def _by_path(logs: list[Input]) -> dict[str, Input]:
-    return {real_path(log.path): log for log in logs}
+    return {real_path(log.stored_path): log for log in logs}
 
 
 def _in(target: GivenPath) -> Iterator[Partition]:

@@ -193,7 +193,9 @@ def without_doubles(found: Iterable[GivenPath]) -> Iterator[GivenPath]:
         local = _begins(chain(before, *(each.folders for each in held)))
         for each in held:
             left = (_alone(folder, local) for folder in each.folders)
-            yield replace(each, folders=[folder for folder in left if folder is not None])
+            folders = [folder for folder in left if folder is not None]
+            if len(folders) == len(each.folders) or any(folder.logs for folder in folders):
+                yield replace(each, folders=folders)
 
 
 def _begins(folders: Iterable[Folder]) -> dict[str, int]:

@@ -100,7 +100,7 @@ def no_log(path: str) -> str:
 def distinct(files: Iterable[Input], seen: set[str]) -> Iterator[Input]:
     """The files not seen before, by real path; adds the paths to `seen`."""
     for file in files:
-        path = real_path(file.path, file.may_be_link)
+        path = real_path(file.stored_path, file.may_be_link)
         if path not in seen:
             yield file
             seen.add(path)
@@ -141,9 +141,11 @@ class Folder:
                 kind = LOG
             path = f"{self.path.rstrip(os.sep)}{os.sep}{file}"
             name = path if self.prefix is None else self.prefix + file
-            if file in self.stored_as:
-                name = name.removesuffix(file) + self.stored_as[file]
-            found = Input(path, name_text(name), kind, base_offset, file in self.links)
+            stored_as = self.stored_as.get(file, "")
+            if stored_as:
+                name = name.removesuffix(file) + stored_as
+            is_link = file in self.links
+            found = Input(path, name_text(name), kind, base_offset, is_link, stored_as)
             self._inputs[file] = found
         return found
 

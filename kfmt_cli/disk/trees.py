@@ -18,7 +18,7 @@ from errno import ENOENT
 from typing import ClassVar
 
 from kfmt_cli.core.source import READ_ONLY, FileSource, Source
-from kfmt_cli.core.urls import absolute, name_text
+from kfmt_cli.core.urls import absolute, name_text, url_text
 from kfmt_cli.errors import InputError
 
 Opener = Callable[[str], Source]
@@ -30,14 +30,14 @@ class StoredEntry:
     """A file in a directory that is not on a disk; used as `os.DirEntry`."""
 
     name: str
-    status: Callable[[], os.stat_result]
+    status: os.stat_result
     stored_as: str = ""
     """Its name there if it is compressed as a whole."""
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """Its size and times; raises OSError, InputError."""
+        """Its size and times."""
         del follow_symlinks
-        return self.status()
+        return self.status
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
         """True."""
@@ -138,10 +138,18 @@ class Tree:
         del below
         return []
 
+    def is_current(self) -> bool:
+        """Whether it is known to be as it was when it was found."""
+        return False
+
     def is_tiered(self, below: str) -> bool:
         """Whether something has been put together from tiered storage."""
         del below
         return False
+
+    def is_in_other_form(self, below: str) -> bool:
+        """Whether the files of a directory are stored compressed or in chunks."""
+        return self.is_tiered(below)
 
 
 @dataclass(slots=True)
@@ -207,9 +215,13 @@ class Trees:
         """The tree that has what is stored at a path, be it the disk, with the path in it."""
         return self.at(path) or (Tree(path), "")
 
-    def forget(self, top: str) -> None:
-        """Forget the tree that begins at a path."""
-        self._at = {path: tree for path, tree in self._at.items() if tree.path != top}
+    def forget(self, path: str) -> None:
+        """Forget the trees above and below a path that may have changed."""
+        self._at = {
+            top: tree
+            for top, tree in self._at.items()
+            if tree.is_current() or not (_is_at(tree.path, path) or _is_at(path, tree.path))
+        }
 
     def beginning(self, top: str) -> Tree | None:
         """The tree that begins at a path."""
@@ -223,6 +235,7 @@ class Trees:
         """The tree that has a path, with the path in it."""
         if not self._at:  # as for every file of a disk
             return None
+        path = url_text(path)
         found = max(filter(lambda top: _is_at(path, top), self._at), key=len, default=None)
         return None if found is None else (self._at[found], path[len(found) :].strip(os.sep))
 
@@ -296,7 +309,7 @@ class Listing:
         folder, _, name = below.rpartition(os.sep)
         self.add_folder(folder)
         status = self._files[below] = status_with(size, modified)
-        self._folders[folder].files.append(StoredEntry(name, lambda: status))
+        self._folders[folder].files.append(StoredEntry(name, status))
         return True
 
     def has(self, below: str) -> bool:

@@ -20,6 +20,7 @@ from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.registry import log_checks
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.opening import is_file
 from kfmt_cli.disk.tree import Folder, classify, listing
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding, has_errors, in_order
@@ -117,7 +118,7 @@ class _Exact:
         first = Path(logs[0].path)
         given = {Path(file.path).name for file in (*logs, *swaps)}
         snapshot = first.with_name(f"{logs[0].base_offset:020}{PRODUCER_SNAPSHOT.suffix}")
-        if snapshot.exists():
+        if is_file(str(snapshot)):
             given.add(snapshot.name)
         below = logs[0].name.removesuffix(first.name).rstrip("/") or "."
         if how.as_started:
@@ -148,7 +149,7 @@ def _producers_at(log: Input) -> Producers:
     offset = log.base
     producers = Producers(known=offset == 0, end=offset)
     path = Path(log.path).with_name(f"{offset:020}.snapshot")
-    if offset and path.exists():
+    if offset and is_file(str(path)):
         rows = classify(str(path), path.name).contents()
         if not rows.findings:
             producers.load(rows.table, offset)

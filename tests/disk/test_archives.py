@@ -327,3 +327,50 @@ def test_processes_that_are_no_forks_read_archives(how: str, tmp_path: Path) -> 
         )
         assert done.returncode == 0, done.stderr
         assert "7 segments, 1 500 records, no damage" in done.stdout
+
+
+def test_files_next_to_a_member_are_used(tmp_path: Path) -> None:
+    """A producer snapshot by `rebuild-index`, schemas by `cat`."""
+    shutil.make_archive(str(tmp_path / "a"), "tar", BROKER, "txn-0")
+    log = f"txn-0/{635:020}.log"
+    assert ran("rebuild-index", f"a.tar/{log}", "ours", cwd=tmp_path).code == 0
+    assert kfmt("rebuild-index", BROKER / log, "theirs", cwd=tmp_path).code == 0
+    names = sorted(path.name for path in (tmp_path / "theirs").iterdir())
+    assert sorted(path.name for path in (tmp_path / "ours").iterdir()) == names
+    assert f"{736:020}.snapshot" in names
+
+
+def test_a_packed_log_given_with_its_directory_is_read_once(tmp_path: Path) -> None:
+    folder = tmp_path / "logs/orders-0"
+    shutil.copytree(BROKER / "orders-0", folder)
+    log = folder / f"{0:020}.log"
+    log.with_name(f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    for paths in (
+        (f"logs/orders-0/{log.name}.gz", "logs"),
+        ("logs", f"logs/orders-0/{log.name}.gz"),
+    ):
+        assert len(ran("cat", *paths, "-f", "%o\n", cwd=tmp_path).out.split()) == 1500
+    assert (
+        ran("cat", f"logs/orders-0/{log.name}", "-f", "%o\n", cwd=tmp_path).out.count("\n") == 240
+    )
+    done = ran("rebuild-index", "logs", "--in-place", cwd=tmp_path)
+    assert done.code == 2
+    assert "cannot be changed" in done.err
+
+
+def test_python_reads_what_is_there_now(tmp_path: Path) -> None:
+    import kfmt_cli
+
+    counts = []
+    for name in ("orders-0", "txn-0"):
+        shutil.make_archive(str(tmp_path / "a"), "tar", BROKER, name)
+        shutil.rmtree(tmp_path / "logs", ignore_errors=True)
+        shutil.copytree(BROKER / name, tmp_path / "logs" / name)
+        log = min((tmp_path / "logs" / name).glob("*.log"))
+        log.with_name(f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
+        log.unlink()
+        both = (tmp_path / "a.tar", tmp_path / "logs")
+        counts += [sum(map(len, kfmt_cli.read_records(path))) for path in both]
+    assert counts[0] == counts[1] == 1500
+    assert counts[2] == counts[3] != 1500

@@ -398,3 +398,19 @@ def test_a_partition_that_is_local_too_has_other_paths(buckets: Path) -> None:
     ]
     offsets = ran("cat", ".", "-f", "%o\n", cwd=buckets).out.split()
     assert sorted(map(int, offsets)) == whole
+
+
+def test_a_bucket_that_has_nothing_more_is_read(buckets: Path) -> None:
+    shutil.copytree(BROKER / "txn-0", buckets / "local/txn-0")
+    for path in ("encrypted", "zstd"):
+        shutil.rmtree(buckets / path)
+    shutil.rmtree(buckets / "plain/orders", ignore_errors=True)
+    done = ran("verify-crc", "local", "plain", "--json", cwd=buckets)
+    assert done.code == 0, done.err
+    logs = [row["file"] for row in done.of("file") if row["topic"] == "txn"]
+    assert all(log.startswith("local/") for log in logs)
+
+
+def test_sizes_of_retention_are_those_of_the_disk(buckets: Path) -> None:
+    for row in ran("stat", "zstd", "--json", cwd=buckets).of("disk_usage"):
+        assert (row["freed_now"] or 0) + (row["freed_later"] or 0) <= row["bytes"]

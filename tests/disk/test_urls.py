@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import shutil
 import tarfile
 from concurrent.futures import Future
 from pathlib import Path
@@ -265,3 +266,40 @@ def test_windows_of_a_source_are_the_file(bucket: Bucket) -> None:
     for at, n in places:
         assert source.block(at, n, 1) == data[at : at + n], (at, n)
     source.close()
+
+
+@pytest.mark.parametrize("form", ["archive", "packed", "tiered"])
+def test_what_is_at_a_url_in_another_form_is_read(
+    form: str, bucket: Bucket, tmp_path: Path
+) -> None:
+    plain = BROKER
+    if form == "archive":
+        with tarfile.open(tmp_path / "b.tar.gz", "w:gz") as tar:
+            tar.add(BROKER, "b")
+        (tmp_path / "put").mkdir()
+        (tmp_path / "b.tar.gz").rename(tmp_path / "put/b.tar.gz")
+        url = f"{bucket.put(tmp_path / 'put', 'archive')}/b.tar.gz"
+    elif form == "packed":
+        shutil.copytree(BROKER, tmp_path / "packed")
+        for log in (tmp_path / "packed").rglob("*/*.log"):
+            log.with_name(f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
+            log.unlink()
+        url = bucket.put(tmp_path / "packed", "packed")
+    else:
+        plain = KEPT / "plain"
+        url = bucket.put(plain, "tiered")
+    for command in ("check", "rebuild-index"):
+        to = [str(tmp_path / f"{form}-{i}") for i in (0, 1)]
+        ours = ran(command, url, *(to[:1] if command == "rebuild-index" else []), cwd=tmp_path)
+        theirs = kfmt(command, plain, *(to[1:] if command == "rebuild-index" else []))
+        assert ours.code == theirs.code, ours.err
+        assert "s3:/" not in (ours.out + ours.err).replace("s3://", "")
+    pytest.importorskip("pyarrow")
+    done = ran("export", url, "--to", "lake", "--format", "csv", cwd=tmp_path)
+    whole = kfmt("export", plain, "--to", tmp_path / "whole", "--format", "csv")
+    assert done.code == whole.code, done.err
+    rows = [
+        sum(len(file.read_text().splitlines()) - 1 for file in (tmp_path / name).rglob("*.csv"))
+        for name in ("lake", "whole")
+    ]
+    assert rows[0] == rows[1] > 500

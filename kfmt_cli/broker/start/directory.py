@@ -19,6 +19,7 @@ from kfmt_cli.broker.start.checkpoints import (
 )
 from kfmt_cli.broker.start.identity import Identity, readable
 from kfmt_cli.broker.start.metadata_files import bootstrap_trouble, with_errors
+from kfmt_cli.core.urls import url_text
 from kfmt_cli.disk.kinds import CLEAN_SHUTDOWN, META_PROPERTIES
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.opening import is_file, is_folder
@@ -84,7 +85,7 @@ def read_log_directory(folder: Folder) -> LogDirectory:
     there = {*folder.files, *folder.folders}
     markers = CLEAN_SHUTDOWN.names.intersection(there)
     marker = next((folder.input(marker).path for marker in markers), None)
-    found = LogDirectory(str(Path(folder.path)), marker)
+    found = LogDirectory(url_text(str(Path(folder.path))), marker)
     found.has_metadata = METADATA_LOG in folder.folders
     for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANER_OFFSETS):
         if name in folder.readable:
@@ -137,4 +138,5 @@ def _listed_at(path: Path) -> LogDirectory:
     )
     named = (METADATA_LOG, *CLEAN_SHUTDOWN.names)
     folders = tuple(name for name in named if is_folder(f"{path}/{name}"))
-    return read_log_directory(Folder(str(path), str(path), folders, names))
+    shown = url_text(str(path))
+    return read_log_directory(Folder(shown, shown, folders, names))

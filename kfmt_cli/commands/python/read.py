@@ -22,7 +22,7 @@ from kfmt_cli.commands.verify_crc.command import Verify
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.credentials import without_credentials
 from kfmt_cli.core.parallel import available_cores, map_ordered
-from kfmt_cli.core.urls import is_local, local, name_text
+from kfmt_cli.core.urls import is_local, local, name_text, plain
 from kfmt_cli.disk.given import file_given, found
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
@@ -54,11 +54,11 @@ Columns = dict[str, np.ndarray[Any, Any]]
 
 
 def path_names(path: Path | Sequence[Path]) -> tuple[str, ...]:
-    """One path or several, as text, in stores listed again; raises InputError, also for a path
-    where there is nothing."""
-    names = [without_credentials(os.fsdecode(each)) for each in each_of(path)]
-    for scheme in {name.partition("//")[0] for name in names if not is_local(name)}:
-        TREES.forget(scheme)
+    """One path or several, as text; what is there may have changed since the last call. Raises
+    InputError, also for a path where there is nothing."""
+    names = [plain(without_credentials(os.fsdecode(each))) for each in each_of(path)]
+    for name in names:
+        TREES.forget(name)
     return tuple(there(found(name)) for name in names)
 
 

@@ -13,6 +13,7 @@ from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import SWAP, Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import offset_of_name
+from kfmt_cli.disk.opening import is_on_disk
 from kfmt_cli.disk.targets import targets
 from kfmt_cli.disk.tree import listing, size_of
 from kfmt_cli.errors import InputError, UsageError
@@ -25,6 +26,9 @@ from kfmt_cli.writing.rebuild import How, Rebuilt, rebuild
 from kfmt_cli.writing.unfinished import take_away
 
 INDEXES = (OFFSET_INDEX.suffix, TIME_INDEX.suffix)
+NOT_IN_PLACE = (
+    "--in-place: files at a URL or in an archive cannot be changed, nor compressed or tiered ones"
+)
 REBUILT = ResultType(("bytes", "batches", "entries"), {"entries": 9, "batches": 9, "bytes": 14})
 
 
@@ -110,6 +114,8 @@ class Rebuild:
                     found.setdefault(key, []).append(log)
         taken: dict[str, str] = {}
         for (folder, below), logs in found.items():
+            if to is None and not is_on_disk(folder):
+                raise UsageError(f"{name_text(folder)}: {NOT_IN_PLACE}")
             if taken.setdefault(below, folder) != folder and to is not None:
                 words = f"is written to {below}, and so is {name_text(taken[below])}"
                 raise UsageError(f"{name_text(folder)}: {words}; rebuild them one by one")

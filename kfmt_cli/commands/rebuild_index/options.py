@@ -82,16 +82,11 @@ def rebuild_index(
       kfmt rebuild-index sample_segments/kafka-3.9.1-broker1/txn-0 DST --index-interval-bytes 1024
     """
     from kfmt_cli.commands.rebuild_index.command import REBUILT, Rebuild
-    from kfmt_cli.disk.given import found
-    from kfmt_cli.disk.opening import is_on_disk
     from kfmt_cli.errors import UsageError
 
     if not in_place and len(paths) < 2:
         raise UsageError("give LOG... and a DST directory, or use --in-place")
     logs, to = (paths, None) if in_place else (paths[:-1], paths[-1])
-    logs = tuple(map(found, logs))
-    if in_place and not all(map(is_on_disk, logs)):
-        raise UsageError("--in-place: files at a URL or in an archive cannot be changed")
     if in_place and as_started:
         raise UsageError("--as-started needs DST: with --in-place, the logs would have to change")
     run = common.run(REBUILT, writes=True)

@@ -12,6 +12,7 @@ from kfmt_cli.commands.retention.command import fates_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.commands.stat.usage_lines import usage_lines
 from kfmt_cli.core.urls import absolute, name_text
+from kfmt_cli.disk.given import is_in_other_form
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.usage import BECOMES, LOGS, Usage, usage_below
 from kfmt_cli.errors import InputError
@@ -56,6 +57,8 @@ def _ask_retention(
     now = int(time.time() * 1000)
     usage.freed_now = usage.freed_later = usage.freed_odd = 0
     for partition in partitions:
+        if is_in_other_form(str(partition.folder)):
+            continue  # its files have other sizes
         try:
             fates = fates_of(partition, settings_of, now, run.complain)
         except InputError as error:

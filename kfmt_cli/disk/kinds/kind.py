@@ -132,6 +132,15 @@ class Input:
     """The offset in a segment's name."""
     may_be_link: bool = True
     """Whether it may be a symbolic link."""
+    stored_as: str = ""
+    """Its name in its directory if it is compressed as a whole."""
+
+    @property
+    def stored_path(self) -> str:
+        """The path under which it is stored."""
+        if not self.stored_as:
+            return self.path
+        return f"{self.path.rpartition('/')[0]}/{self.stored_as}"
 
     @property
     def base(self) -> int:
