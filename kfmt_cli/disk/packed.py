@@ -43,21 +43,23 @@ class PackedFiles(Overlay):
                 self._left_out[f"{name_text(path_in(self.path, path))}: {words}"] = None
         return replace(found, files=files)
 
-    def status(self, below: str) -> os.stat_result:
+    def _unpacked(self, below: str) -> str | None:
+        """The path of an unpacked file; None for one that is stored as it is."""
         to = Path(self.folder, below)
-        return to.stat() if to.is_file() else Overlay.status(self, below)
+        return str(to) if to.is_file() else None
+
+    def status(self, below: str) -> os.stat_result:
+        there = self._unpacked(below)
+        return Overlay.status(self, below) if there is None else os.stat(there)  # noqa: PTH116
 
     def opened(self, below: str) -> Source:
-        to = Path(self.folder, below)
-        if not to.is_file():
+        there = self._unpacked(below)
+        if there is None:
             return Overlay.opened(self, below)
-        return opened_on_disk(str(to), path_in(self.path, below))
+        return opened_on_disk(there, path_in(self.path, below))
 
     def real(self, below: str) -> str | None:
-        to = Path(self.folder, below)
-        if to.is_file():
-            return str(to)
-        there = Overlay.real(self, below)
+        there = self._unpacked(below) or Overlay.real(self, below)
         return None if there is None or Path(there).is_dir() else there
 
     def is_in_other_form(self, below: str) -> bool:
