@@ -36,7 +36,6 @@ T = TypeVar("T")
 
 PATIENCE = 60.0  # seconds
 HESITATION = 0.5  # seconds
-CLOSING = 15.0  # seconds; pyspark waits for ten
 LEAST_JAVA = 17
 LEAST_SPARK = (4, 0)
 NO_UI = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
@@ -175,11 +174,8 @@ def _connected(server: str, settings: dict[str, str], patience: float) -> Iterat
     try:
         yield spark
     finally:
-        try:
+        with suppress(Exception):
             _in_time(spark.stop, LAST_PATIENCE)
-        except Exception:  # the end of the process would wait for what it has asked the server
-            with suppress(Exception):
-                _in_time(spark.client.close, CLOSING)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -190,7 +190,11 @@ def test_a_task_that_fails_and_one_that_is_interrupted(master: str, tmp_path: Pa
         until("no task runs", mark.exists)
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 130
+        # Python loses an interrupt that comes while it runs a callback of a collected object.
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=30)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
         assert time.monotonic() - began < 50
         mark.unlink()
 
