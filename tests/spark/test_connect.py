@@ -43,11 +43,13 @@ needs_client = pytest.mark.skipif(
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
 # A task of this job waits, or fails.
 HOLDING = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 
 from kfmt_cli.__main__ import main
 from kfmt_cli.spark.jobs import verify
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what runs in the background
 
 mark = sys.argv.pop(1)
 
