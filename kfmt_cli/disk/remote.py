@@ -12,7 +12,7 @@ from kfmt_cli.core.small_objects import fetched
 from kfmt_cli.core.source import Source
 from kfmt_cli.core.stored_source import StoredSource
 from kfmt_cli.core.stores import StoredFile, about, files_in
-from kfmt_cli.disk.trees import DirectoryEntries, Listing, Tree
+from kfmt_cli.disk.trees import DirectoryEntries, Listing, Tree, is_at
 from kfmt_cli.errors import InputError
 
 MOST_KEPT = 256  # objects
@@ -51,9 +51,13 @@ class Store(Tree):
     _recent: RecentObjects = field(default_factory=RecentObjects)
     _troubles: dict[str, list[str]] = field(default_factory=dict)
     """Messages about the objects that have no place in a directory, by the directory listed."""
+    _whole: set[str] = field(default_factory=set)
+    """The directories that were listed with all that is below them."""
 
     def find(self, below: str) -> None:
         """List what is below a path, or next to it if it is an object's; raises InputError."""
+        if any(is_at(below, top) for top in self._whole):
+            return
         url = self._url(below)
         if ".." in below.split("/"):
             raise InputError(f'{url}: ".." has no meaning in the URL of a store')
@@ -64,10 +68,12 @@ class Store(Tree):
                 return
             raise
         top = below if is_folder else below.rpartition("/")[0]
-        if top not in self._troubles:
+        if is_folder or top not in self._troubles:
             self._listing.add_folder(top)
             listed = files_in(self._url(top), recursive=is_folder)
             self._troubles[top] = list(self._put(listed))
+        if is_folder:
+            self._whole.add(top)
 
     def _put(self, listed: Iterator[StoredFile]) -> Iterator[str]:
         """Take the objects that can be files in a directory; yields messages about the others."""

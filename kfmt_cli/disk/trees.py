@@ -220,7 +220,7 @@ class Trees:
         self._at = {
             top: tree
             for top, tree in self._at.items()
-            if tree.is_current() or not (_is_at(tree.path, path) or _is_at(path, tree.path))
+            if tree.is_current() or not (is_at(tree.path, path) or is_at(path, tree.path))
         }
 
     def beginning(self, top: str) -> Tree | None:
@@ -236,7 +236,7 @@ class Trees:
         if not self._at:  # as for every file of a disk
             return None
         path = url_text(path)
-        found = max(filter(lambda top: _is_at(path, top), self._at), key=len, default=None)
+        found = max(filter(lambda top: is_at(path, top), self._at), key=len, default=None)
         return None if found is None else (self._at[found], path[len(found) :].strip(os.sep))
 
     @property
@@ -267,7 +267,8 @@ class Trees:
 TREES = Trees()
 
 
-def _is_at(path: str, top: str) -> bool:
+def is_at(path: str, top: str) -> bool:
+    """Whether a path is `top` or below it."""
     return path.startswith(top) and path[len(top) : len(top) + 1] in ("", os.sep)
 
 

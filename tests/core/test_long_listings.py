@@ -128,3 +128,26 @@ def test_a_size_that_no_object_has_is_one_line(size: int, monkeypatch: pytest.Mo
     words = f"the store lists an impossible size, {size} bytes"
     assert store.troubles("odd/orders-0") == [f"{found[1].path}: {words}"]
     assert [file.name for file in store.entries("odd/orders-0").files] == [f"{0:020}.log"]
+
+
+def test_a_directory_is_listed_though_a_file_in_it_was_given_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    names = ["top.log", "orders-0/0.log"]
+
+    def about(url: str) -> StoredFile | None:
+        asked.append(url)
+        return StoredFile(url, 1, 0) if url.endswith(".log") else None
+
+    def files_in(url: str, *, recursive: bool) -> Iterator[StoredFile]:
+        return (StoredFile(f"{url}/{name}", 1, 0) for name in (names if recursive else names[:1]))
+
+    monkeypatch.setattr(remote, "about", about)
+    monkeypatch.setattr(remote, "files_in", files_in)
+    store = remote.Store("s3:")
+    for below in ("b/logs/top.log", "b/logs", "b/logs/orders-0", "b/logs"):
+        store.find(below)
+    assert [file.name for file in store.entries("b/logs").files] == ["top.log"]
+    assert [file.name for file in store.entries("b/logs/orders-0").files] == ["0.log"]
+    assert asked == ["s3://b/logs/top.log", "s3://b/logs"]  # the rest is known
