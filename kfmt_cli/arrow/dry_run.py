@@ -40,8 +40,7 @@ def dry_run(files: Pieces, shares: Iterable[Sequence[Piece]], to: str) -> DryRun
     for share in shares:
         tasks += 1
         for piece in share:
-            url = piece.path
-            if not is_local(url):
-                head = 0 if is_fetched(url, piece.size) else 1
+            if not is_local(piece.path):
+                head = 0 if is_fetched(piece.path, piece.size) else 1
                 reads += head + max(-(-(piece.end - piece.start) // WINDOW), 1)
     return DryRun(len(files), files.n_bytes, tasks, reads, to)

@@ -10,7 +10,7 @@ from pathlib import Path
 from kfmt_cli.broker.state.schema_registry import RegistryReplay
 from kfmt_cli.commands.state.internal_topics import partitions_of, taken
 from kfmt_cli.core.urls import is_url
-from kfmt_cli.disk.given import found
+from kfmt_cli.disk.given import located
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.opening import is_folder, is_there
 from kfmt_cli.disk.tree import modified_ms, size_of
@@ -26,7 +26,7 @@ def registry_beside(paths: Sequence[str]) -> SchemaRegistry | None:
     for given in paths:
         path = given
         with suppress(InputError):  # reading the path reports it
-            path = found(given)
+            path = located(given)
         here = Path(path) if is_url(path) else Path(path).resolve()
         for folder in (here, here.parent, here.parent.parent):
             if is_folder(str(folder / PARTITION)):
@@ -39,7 +39,7 @@ def registry_of(path: str) -> SchemaRegistry | None:
 
     Damaged records are skipped: decoding a payload with a missing schema reports it.
     """
-    path = found(path)
+    path = located(path)
     inside = Path(path) / PARTITION
     if is_folder(str(inside)):
         return registry_of(str(inside))

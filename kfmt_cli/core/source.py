@@ -11,7 +11,7 @@ import io
 import os
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from kfmt_cli.core.throttle import PACE
 from kfmt_cli.errors import InputError
@@ -241,6 +241,11 @@ class StreamSource:
     def close(self) -> None:
         if self._let_go is not None:
             self._let_go()
+
+
+def as_file(source: Source) -> BinaryIO:
+    """A source as a buffered file; its reads raise InputError."""
+    return cast(BinaryIO, io.BufferedReader(SourceFile(source), READ_AT_ONCE))
 
 
 class SourceFile(io.RawIOBase):

@@ -1,4 +1,4 @@
-"""Listings of files, local or in stores.
+"""The files in stores.
 
 Requests to a store are retried if the connection is lost.
 """

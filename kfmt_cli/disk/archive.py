@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import bz2
 import errno
-import io
 import lzma
 import os
 import stat
@@ -18,10 +17,10 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, cast
 
 from kfmt_cli.core.compressed_files import packed_suffix, reader
-from kfmt_cli.core.source import READ_AT_ONCE, Source, SourceFile
+from kfmt_cli.core.source import Source, as_file
 from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.trees import Tree, path_in
 from kfmt_cli.errors import InputError
@@ -151,7 +150,7 @@ class _Contents:
 
 def _members(archive: str, opened: Callable[[], Source], found: _Contents) -> Iterator[Member]:
     """The files of an archive, without devices, and without those outside it, which are named."""
-    with reading(opened()) as file:
+    with as_file(opened()) as file:
         if archive.endswith(".zip"):
             yield from _of_zip(file, name_text(archive), found)
             return
@@ -259,12 +258,6 @@ def _link(top: Path, links: dict[str, str]) -> None:
         if found and (top / found).is_file() and not (top / name).exists():
             (top / name).parent.mkdir(parents=True, exist_ok=True)
             (top / name).hardlink_to(top / found)
-
-
-def reading(source: Source) -> BinaryIO:
-    """A source as a file whose reads raise InputError, not OSError, which is then of what is
-    written."""
-    return cast(BinaryIO, io.BufferedReader(SourceFile(source), READ_AT_ONCE))
 
 
 def write_file(path: Path, at: float, content: IO[bytes]) -> None:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
-from kfmt_cli.disk.trees import TREES, DirectoryEntries, entries_on_disk
+from kfmt_cli.disk.trees import TREES, DirectoryEntries, Overlay, entries_on_disk, path_in
 
 
 class Directories:
@@ -78,10 +78,10 @@ def entries_of(folder: str) -> DirectoryEntries:
 
 def stored_entries(folder: str) -> DirectoryEntries:
     """The same as they are stored: compressed, or in chunks."""
-    if (at := TREES.at(folder)) is None:
-        return entries_on_disk(folder)
-    tree, below = at
-    return tree.stored_entries(below)
+    tree, below = TREES.stored_at(folder)
+    while isinstance(tree, Overlay) and not (below and tree.is_tiered(below)):
+        below, tree = path_in(tree.top, below), tree.stored
+    return tree.entries(below)
 
 
 def each_directory(

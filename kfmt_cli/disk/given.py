@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextvars import ContextVar
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ RSM_PRIVATE_KEY: ContextVar[str | None] = ContextVar("rsm_private_key", default=
 """The file with the private key for encrypted segments that this run reads."""
 
 
-def found(path: str) -> str:
+def located(path: str) -> str:
     """The path in the form in which it is shown, once the tree that it leads to is known; raises
     InputError."""
     path = plain(path)
@@ -38,7 +38,7 @@ def found(path: str) -> str:
         TREES.add(Archive(archive, *TREES.stored_at(archive)))
     above = _directory_above(path)
     if above is not None:  # it may be in a broker's form
-        in_brokers_form(above, walk(above, lambda _: None), lambda _: None)
+        folders_at(above, lambda _: None)
     return path
 
 
@@ -55,20 +55,11 @@ def _find_in_store(url: str) -> None:
 
 def file_given(path: str) -> Input:
     """The file at a path; raises InputError. A segment in tiered storage is its log."""
-    if not is_stored_log(path):
+    if not _is_stored_log(path):
         return classify(path, path)
     stem = path.removesuffix(".log")
     log = _bucket(path).segment(stem, name_text(stem))
     return classify(f"{path}/{log}", path)
-
-
-def stored_in(folders: Iterable[Folder]) -> list[Folder]:
-    """The directories with segments in tiered storage."""
-    return [folder for folder in folders if any(map(_is_manifest, folder.files))]
-
-
-def _is_manifest(name: str) -> bool:
-    return name.endswith(MANIFEST)
 
 
 def _bucket(path: str) -> Bucket:
@@ -85,40 +76,38 @@ def _bucket(path: str) -> Bucket:
     return bucket
 
 
-def put_together(top: str, folders: Iterable[Folder]) -> Bucket:
-    """The bucket with the segments in tiered storage of some directories below `top`; raises
-    UsageError."""
-    bucket = _bucket(top)
-    if bucket.is_empty:
-        for folder in folders:
-            bucket.take(folder)
-    return bucket
-
-
-def in_brokers_form(top: str, folders: list[Folder], skip: Callable[[str], None]) -> list[Folder]:
-    """The directories as a broker has them: files compressed as a whole are unpacked when they are
-    read, and segments in tiered storage are put together. top: the directory of these. skip:
-    receives messages about unreadable ones. Raises InputError, UsageError."""
+def folders_at(path: str, skip: Callable[[str], None]) -> list[Folder]:
+    """A directory and those under it as a broker has them: files compressed as a whole are
+    unpacked, and segments in tiered storage are put together. skip: receives messages about
+    unreadable ones. Raises InputError, UsageError."""
+    folders = walk(path, skip)
     if any(any(map(is_packed, folder.files)) for folder in folders):
         from kfmt_cli.disk.archive import scratch
         from kfmt_cli.disk.packed import PackedFiles
 
-        TREES.add(PackedFiles(top, *TREES.stored_at(top), scratch()))
-        folders = walk(top, skip)
-    stored = stored_in(folders)
+        TREES.add(PackedFiles(path, *TREES.stored_at(path), scratch()))
+        folders = walk(path, skip)
+    stored = [folder for folder in folders if any(map(_is_manifest, folder.files))]
     if not stored:
         return folders
-    bucket = put_together(top, stored)
+    bucket = _bucket(path)
+    if bucket.is_empty:
+        for folder in stored:
+            bucket.take(folder)
     rest = [folder for folder in folders if folder not in stored]
     bucket.is_whole = not any(any(map(folder.takes, folder.files)) for folder in rest)
-    return [*(() if bucket.is_whole else rest), *walk(top, skip, bucket.listed)]
+    return [*(() if bucket.is_whole else rest), *walk(path, skip, bucket.listed)]
+
+
+def _is_manifest(name: str) -> bool:
+    return name.endswith(MANIFEST)
 
 
 def listed_form(path: str) -> str:
     """A path whose listing has what a broker has there; raises InputError, UsageError."""
-    path = found(path)
+    path = located(path)
     if is_folder(path):
-        in_brokers_form(path, walk(path, lambda _: None), lambda _: None)
+        folders_at(path, lambda _: None)
     return path
 
 
@@ -160,7 +149,7 @@ def _archive_in(path: str) -> str | None:
     return None
 
 
-def is_stored_log(path: str) -> bool:
+def _is_stored_log(path: str) -> bool:
     """Whether a path is that of a segment's log in tiered storage, with its manifest next to it."""
     stem = path.removesuffix(".log")
     return (

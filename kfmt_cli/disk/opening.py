@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import os
 import select
 import stat
 import sys
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from kfmt_cli.core.compressed_files import packed_suffix, reader
 from kfmt_cli.core.source import (
     PIPE,
-    READ_AT_ONCE,
     READ_ONLY,
     FileSource,
     Source,
-    SourceFile,
     StreamSource,
+    as_file,
 )
 from kfmt_cli.core.urls import is_local, local, name_text
 from kfmt_cli.disk.trees import TREES, Tree
@@ -68,9 +66,9 @@ def is_file(path: str) -> bool:
 
 def real(path: str) -> str | None:
     """The path of a file on the disk with the bytes of the one at a path; None if there is none."""
-    if TREES and TREES.opener(path) is not None:
+    if TREES.opener(path) is not None:
         return None
-    if not TREES or (at := TREES.at(path)) is None:
+    if (at := TREES.at(path)) is None:
         return path if is_local(path) else None
     tree, below = at
     return tree.real(below)
@@ -133,9 +131,7 @@ def opened_elsewhere(path: str) -> Source | None:
 def file_at(path: str) -> BinaryIO:
     """Open a file for reading, wherever its bytes are; raises InputError, OSError."""
     source = opened_elsewhere(path)
-    if source is None:
-        return open(path, "rb")  # noqa: PTH123 (many)
-    return cast(BinaryIO, io.BufferedReader(SourceFile(source), READ_AT_ONCE))
+    return open(path, "rb") if source is None else as_file(source)  # noqa: PTH123 (many)
 
 
 def _is_written(fd: int) -> bool:
@@ -158,7 +154,7 @@ def open_source(path: str, name: str | None = None) -> Source:
         stored.name = name
         if not suffix:
             return stored
-        file = cast(BinaryIO, io.BufferedReader(SourceFile(stored), READ_AT_ONCE))
+        file = as_file(stored)
         return StreamSource(name, reader(file, suffix, name), file.close)
     try:
         fd = os.open(path, READ_ONLY)

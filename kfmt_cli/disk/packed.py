@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import IO, cast
 
 from kfmt_cli.core.compressed_files import packed_suffix, reader
-from kfmt_cli.core.source import Source
+from kfmt_cli.core.source import Source, as_file
 from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.archive import SequentialFile, reading, unpacking_words, write_file
+from kfmt_cli.disk.archive import SequentialFile, unpacking_words, write_file
 from kfmt_cli.disk.names import is_packed
 from kfmt_cli.disk.trees import DirectoryEntries, Overlay, StoredEntry, opened_on_disk, path_in
 from kfmt_cli.errors import InputError
@@ -73,7 +73,7 @@ class PackedFiles(Overlay):
         name = name_text(path_in(self.path, below))
         modified = Overlay.status(self, below).st_mtime
         try:
-            with reading(Overlay.opened(self, below)) as packed:
+            with as_file(Overlay.opened(self, below)) as packed:
                 stream = SequentialFile(reader(packed, packed_suffix(below), name))
                 write_file(to, modified, cast(IO[bytes], stream))
         except InputError:

@@ -16,7 +16,7 @@ from pathlib import Path
 from kfmt_cli.core.compressed_files import packed_suffix
 from kfmt_cli.core.source import PIPE
 from kfmt_cli.core.urls import is_local, name_text
-from kfmt_cli.disk.given import file_given, found, in_brokers_form, is_tiered, troubles
+from kfmt_cli.disk.given import file_given, folders_at, is_tiered, located, troubles
 from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG
@@ -31,7 +31,6 @@ from kfmt_cli.disk.tree import (
     is_of_broker,
     listing,
     no_log,
-    walk,
 )
 from kfmt_cli.errors import InputError, UsageError
 
@@ -128,14 +127,13 @@ def target_of(path: str, *, takes_pipe: bool = False) -> GivenPath:
     if not takes_pipe:
         refuse_pipe(path)
     if path and path != PIPE:
-        path = found(path)
+        path = located(path)
     if path and is_folder(path):
         unlisted: list[str] = []
-        folders = walk(path, unlisted.append)
+        folders = folders_at(path, unlisted.append)
         is_kafka = any(is_of_broker(file) for folder in folders for file in folder.files)
         if not is_kafka and is_redpanda_directory(path):
             raise InputError(f"{name_text(path)}: {REDPANDA}")
-        folders = in_brokers_form(path, folders, unlisted.append)
         unlisted = list(dict.fromkeys([*troubles(path), *unlisted]))
         return GivenPath(path, None, folders, unlisted)
     if not path or (path != PIPE and _is_missing(path)):

@@ -158,7 +158,8 @@ class Bucket(Overlay):
     _logs: dict[str, StoredLog] = field(default_factory=dict)
     _files: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     """The bytes of the other files, and their times."""
-    _taken: dict[str, str] = field(default_factory=dict)
+    _folders: set[str] = field(default_factory=set)
+    """The directories of the partitions."""
     _listing: Listing | None = None
 
     def listed(self, path: str) -> DirectoryEntries:
@@ -179,19 +180,22 @@ class Bucket(Overlay):
     @property
     def is_empty(self) -> bool:
         """Whether nothing has been taken."""
-        return not self._taken and not self._left_out
+        return not self._logs and not self._left_out
 
     def is_tiered(self, below: str) -> bool:
         if not below:
             return self.is_whole
-        return self._known.has(below) and not self.has_stored(below)
+        return below in self._folders or below in self._logs or below in self._files
+
+    def _is_stored(self, below: str) -> bool:
+        try:
+            Overlay.status(self, below)
+        except OSError:
+            return False
+        return True
 
     def entries(self, below: str) -> DirectoryEntries:
         return self._known.entries(below) if self.is_tiered(below) else Overlay.entries(self, below)
-
-    def stored_entries(self, below: str) -> DirectoryEntries:
-        is_known = below and self.is_tiered(below)
-        return self._known.entries(below) if is_known else Overlay.stored_entries(self, below)
 
     def status(self, below: str) -> os.stat_result:
         return self._known.status(below) if self.is_tiered(below) else Overlay.status(self, below)
@@ -268,16 +272,18 @@ class Bucket(Overlay):
         place = segment.manifest.remote_log_segment_metadata.remote_log_segment_id
         named = place.topic_id_partition.topic_partition
         folder = f"{named.topic}-{named.partition}"
-        if self.has_stored(folder):  # of the broker that kept the newest segments
+        if self._is_stored(folder):  # of the broker that kept the newest segments
             above = segment.log.path.rpartition(os.sep)[0]
             folder = path_in(above[len(self.path) :].strip(os.sep), folder)
         stem = PurePath(segment.log.path).stem
         log = f"{folder}/{_base_of(stem, segment.manifest):020}{LOG}"
-        if log in self._taken:
-            words = f"{self._taken[log]} has the same base offset; this copy is skipped"
+        if log in self._logs:
+            first = name_text(self._logs[log].path.removesuffix(LOG))
+            words = f"{first} has the same base offset; this copy is skipped"
             self._left_out.append(f"{segment.shown}: {words}")
             return None
-        self._taken[log], self._logs[log] = segment.shown, segment.log
+        self._folders.add(folder)
+        self._logs[log] = segment.log
         self._listing = None
         if segment.trouble:
             self._left_out.append(segment.trouble)

@@ -121,10 +121,6 @@ class Tree:
         """The entries of a directory."""
         return entries_on_disk(self.real(below) or "")
 
-    def stored_entries(self, below: str) -> DirectoryEntries:
-        """The entries of a directory as they are stored: compressed, or in chunks."""
-        return self.entries(below)
-
     def status(self, below: str) -> os.stat_result:
         """The size and times of a file, as `os.stat`."""
         return os.stat(self.real(below) or "")  # noqa: PTH116 (text)
@@ -165,19 +161,8 @@ class Overlay(Tree):
     def entries(self, below: str) -> DirectoryEntries:
         return self.stored.entries(path_in(self.top, below))
 
-    def stored_entries(self, below: str) -> DirectoryEntries:
-        return self.stored.stored_entries(path_in(self.top, below))
-
     def status(self, below: str) -> os.stat_result:
         return self.stored.status(path_in(self.top, below))
-
-    def has_stored(self, below: str) -> bool:
-        """Whether the other tree has something at a path."""
-        try:
-            Overlay.status(self, below)
-        except OSError:
-            return False
-        return True
 
     def opened(self, below: str) -> Source:
         return self.stored.opened(path_in(self.top, below))
@@ -226,10 +211,6 @@ class Trees:
     def beginning(self, top: str) -> Tree | None:
         """The tree that begins at a path."""
         return self._at.get(top)
-
-    def __bool__(self) -> bool:
-        """Whether some paths are not simply of the disk."""
-        return bool(self._at or self._openers)
 
     def at(self, path: str) -> tuple[Tree, str] | None:
         """The tree that has a path, with the path in it."""
@@ -303,19 +284,14 @@ class Listing:
                 self.add_folder(above)
                 self._folders[above].folders.append(name)
 
-    def add(self, below: str, size: int, modified: int) -> bool:
-        """A file, with the directories above it. False if there is one with this name."""
+    def add(self, below: str, size: int, modified: int) -> None:
+        """A file, with the directories above it, unless there is one with this name."""
         if below in self._files:
-            return False
+            return
         folder, _, name = below.rpartition(os.sep)
         self.add_folder(folder)
         status = self._files[below] = status_with(size, modified)
         self._folders[folder].files.append(StoredEntry(name, status))
-        return True
-
-    def has(self, below: str) -> bool:
-        """Whether there is a directory or file at a path."""
-        return below in self._files or below in self._folders
 
     def entries(self, below: str) -> DirectoryEntries:
         """The entries of a directory; raises FileNotFoundError."""

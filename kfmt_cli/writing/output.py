@@ -19,7 +19,7 @@ from typing import BinaryIO
 from kfmt_cli.core.claims import Claim
 from kfmt_cli.core.layout.wire import Buffer
 from kfmt_cli.core.urls import is_local, name_text
-from kfmt_cli.disk.given import found
+from kfmt_cli.disk.given import located
 from kfmt_cli.disk.kinds import kind_of
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
@@ -326,7 +326,7 @@ def need_new(source: str, destination: str) -> None:
     is inside SRC."""
     refuse_pipe(source)
     need_local(destination)
-    if not is_there(found(source)):
+    if not is_there(located(source)):
         raise InputError(f"{name_text(source)}: No such file or directory")
     target = Path(destination)
     if target.exists() or target.is_symlink():

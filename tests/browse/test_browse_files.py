@@ -261,10 +261,10 @@ def test_nothing_of_a_file_is_markup(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_url_is_browsed(bucket: Bucket) -> None:
-    from kfmt_cli.disk.given import found
+    from kfmt_cli.disk.given import located
 
     async def work() -> None:
-        async with driven(found(f"{bucket.url}/data"), size=LARGE) as browser:
+        async with driven(located(f"{bucket.url}/data"), size=LARGE) as browser:
             assert "orders-0" in browser.screen
             await browser.press("down", "enter", "down", "enter")
             assert '{"order_id": 1' in browser.screen

@@ -23,11 +23,11 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths that were looked up; nothing is found."""
     paths: list[str] = []
 
-    def found(path: str) -> str:
+    def located(path: str) -> str:
         paths.append(path)
         raise InputError(f"{path}: not found")
 
-    monkeypatch.setattr(targets, "found", found)
+    monkeypatch.setattr(targets, "located", located)
     return paths
 
 

@@ -20,8 +20,8 @@ from tools.kafka import ROOT
 UNPACKS = """
 import sys, time
 from kfmt_cli.disk.opening import real
-from kfmt_cli.disk.given import found
-print(real(found(sys.argv[1])), flush=True)
+from kfmt_cli.disk.given import located
+print(real(located(sys.argv[1])), flush=True)
 time.sleep(600)
 """
 

@@ -32,7 +32,7 @@ KEPT = ROOT / "tests/kept/aiven-1.0.0"
 
 
 def ran(*arguments: str | Path, cwd: Path) -> Done:
-    """A command, which says nothing of where placeholders are, and leaves none."""
+    """A command, which says nothing of its temporary directory, and leaves nothing there."""
     rest = cwd / "placeholders"
     rest.mkdir(exist_ok=True)
     done = kfmt(*arguments, cwd=cwd, TMPDIR=str(rest), **server_named())
@@ -234,13 +234,13 @@ def test_after_a_lost_connection_the_bytes_are_right(
 
 
 def test_an_object_that_vanishes_is_named(bucket: Bucket) -> None:
-    from kfmt_cli.disk.given import found
+    from kfmt_cli.disk.given import located
     from kfmt_cli.disk.targets import target_of
 
     TREES.clear()  # other tests of this process may have some
     url = bucket.file(f"data/orders-0/{ORDERS.name}")
     try:
-        file = target_of(found(url)).file
+        file = target_of(located(url)).file
         system, below = file_systems.file_system_at(url)
         system.delete_file(below)
         from kfmt_cli.disk.opening import open_source

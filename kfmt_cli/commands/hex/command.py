@@ -16,7 +16,7 @@ from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.tree import Node
 from kfmt_cli.core.source import PIPE
 from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.given import file_given, found
+from kfmt_cli.disk.given import file_given, located
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.kinds.notes import LAYOUTS
@@ -70,7 +70,7 @@ class ShowHex:
         """Show the requested part of a file."""
         try:
             if path != PIPE:
-                path = found(path)
+                path = located(path)
             if is_folder(path):
                 raise UsageError(f"{name_text(path)} is a directory; hex needs a file")
             if path == PIPE or path.startswith(DIGITS):

@@ -23,7 +23,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.credentials import without_credentials
 from kfmt_cli.core.parallel import available_cores, map_ordered
 from kfmt_cli.core.urls import is_local, local, name_text, plain
-from kfmt_cli.disk.given import file_given, found
+from kfmt_cli.disk.given import file_given, located
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import partition_of
@@ -59,7 +59,7 @@ def path_names(path: Path | Sequence[Path]) -> tuple[str, ...]:
     names = [plain(without_credentials(os.fsdecode(each))) for each in each_of(path)]
     for name in names:
         TREES.forget(name)
-    return tuple(there(found(name)) for name in names)
+    return tuple(there(located(name)) for name in names)
 
 
 def each_of(path: Path | Sequence[Path]) -> Sequence[Path]:

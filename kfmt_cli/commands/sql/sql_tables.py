@@ -15,9 +15,10 @@ from kfmt_cli.arrow.columns.schema import schema_of
 from kfmt_cli.arrow.columns.tables import MAKERS, PieceRead, rows_of
 from kfmt_cli.arrow.condition import Condition
 from kfmt_cli.arrow.inputs import at_hand, files_of, input_of
-from kfmt_cli.core.urls import absolute, name_text
+from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.given import troubles
 from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.listings import listed_top
 from kfmt_cli.disk.opening import open_source
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.damage import UNREAD
@@ -111,17 +112,12 @@ class TableScan:
             except InputError as error:
                 self.so_far.unread[name_text(str(error))] = None
                 continue
-            top = absolute(path).rstrip(os.sep)
+            top = listed_top(path).rstrip(os.sep)
             for piece in files:
                 if piece.path in seen:
                     continue
                 seen.add(piece.path)
-                below = piece.path.removeprefix(top)
-                named = (
-                    piece
-                    if below == piece.path
-                    else replace(piece, path=path.rstrip(os.sep) + below)
-                )
+                named = replace(piece, path=path.rstrip(os.sep) + piece.path.removeprefix(top))
                 if piece.trouble is None:
                     yield named
                 else:
