@@ -137,7 +137,7 @@ def test_the_disk_is_walked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         walked.append(top)
         return tree.walk(top, skip)
 
-    monkeypatch.setattr("kfmt_cli.disk.targets.walk", walk)
+    monkeypatch.setattr("kfmt_cli.disk.given.walk", walk)
     disk = SAMPLES / "kafka-3.9.1-broker1"
     page(tmp_path, disk)
     assert walked == [str(disk)]
