@@ -7,12 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from kfmt_cli.broker.start.checkpoints import (
-    LOG_STARTS,
-    CheckpointError,
-    NumberError,
-    offsets_of,
-)
+from kfmt_cli.broker.start.checkpoints import CheckpointError, NumberError, offsets_of
+from kfmt_cli.broker.start.own_files import LOG_STARTS
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.throttle import PACE

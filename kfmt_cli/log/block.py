@@ -63,7 +63,6 @@ def read_batches(
     first_number: int,
     starts: IntArray,
     ends: IntArray,
-    long_read: bool,
     checked: bool = True,
 ) -> BatchTable:
     """The headers of the batches at starts..ends of `data`, with their checksums computed.
@@ -88,7 +87,7 @@ def read_batches(
                 batches.crc_computed[rows] = batches.crc[rows]
                 continue
             batches.crc_computed[rows] = crc_of_regions(
-                POLYNOMIALS[magic], data, starts[rows] + CHECKED_FROM[magic], ends[rows], long_read
+                POLYNOMIALS[magic], data, starts[rows] + CHECKED_FROM[magic], ends[rows]
             )
     batches.crc_valid = batches.crc == batches.crc_computed
     return batches

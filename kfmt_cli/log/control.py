@@ -33,9 +33,10 @@ MARKERS = (CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT"))
 
 def read_control(block: Block, records: Records) -> Iterator[Finding]:
     """Fill the control columns of the records; yields findings for malformed ones."""
-    rows = records.rows
     if not block.batches.control.any():
         return
+    records.add_columns()
+    rows = records.rows
     batch = records.owner
     control = block.batches.control[batch] == 1
     for name in ("control", "has_marker"):

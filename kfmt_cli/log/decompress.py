@@ -29,15 +29,14 @@ def decompress_ahead(block: Block, limit: Limit) -> Iterator[Block]:
         return
     first = size = 0
     pieces: list[bytes] = []
-    for i in range(len(batches)):
-        piece = _records_of(block, i, limit, block.findings)
+    for i, piece in enumerate(_records_of(block, limit, block.findings), 1):
         pieces.append(piece)
         size += len(piece)
-        if size >= PART or i + 1 == len(batches):
-            part = part_of(block, first, i + 1)
+        if size >= PART or i == len(batches):
+            part = part_of(block, first, i)
             part.decompressed = _joined(pieces)
             yield part
-            first, size, pieces = i + 1, 0, []
+            first, size, pieces = i, 0, []
 
 
 def is_heavy(block: Block) -> bool:
@@ -46,16 +45,19 @@ def is_heavy(block: Block) -> bool:
     return held > 2 * PART
 
 
-def _records_of(block: Block, i: int, limit: Limit, findings: list[Finding]) -> bytes:
-    """The decompressed bytes of a batch's records; empty, with a finding, if that fails."""
+def _records_of(block: Block, limit: Limit, findings: list[Finding]) -> Iterator[bytes]:
+    """The decompressed bytes of each batch's records; empty, with a finding, if that fails."""
     batches = block.batches
-    piece = block.data[int(batches.start[i]) + HEADER_SIZE : int(batches.end[i])]
-    codec = int(batches.compression[i])
-    if not codec or not piece:
-        return piece
-    plain = decompress_batch(block, i, codec, piece, limit, findings)
-    batches.unreadable[i] = plain is None
-    return plain or b""
+    columns = batches.start + HEADER_SIZE, batches.end, batches.magic, batches.compression
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    for i, (start, end, magic, codec) in enumerate(rows):
+        piece = block.data[start:end]
+        if codec and piece:
+            plain = decompress_batch(block, i, magic, codec, piece, limit, findings)
+            if plain is None:
+                batches.unreadable[i] = 1
+            piece = plain or b""
+        yield piece
 
 
 def decompressed(
@@ -65,8 +67,7 @@ def decompressed(
     batches = block.batches
     if not batches.compression.any():
         return block.data, batches.start + HEADER_SIZE, batches.end.copy()
-    pieces = [_records_of(block, i, limit, findings) for i in range(len(batches))]
-    return _joined(pieces)
+    return _joined(list(_records_of(block, limit, findings)))
 
 
 def _joined(pieces: list[bytes]) -> tuple[bytes, IntArray, IntArray]:
@@ -76,14 +77,18 @@ def _joined(pieces: list[bytes]) -> tuple[bytes, IntArray, IntArray]:
 
 
 def decompress_batch(
-    block: Block, i: int, codec: int, data: bytes, limit: Limit, findings: list[Finding]
+    block: Block,
+    i: int,
+    magic: int,
+    codec: int,
+    data: bytes,
+    limit: Limit,
+    findings: list[Finding],
 ) -> bytes | None:
     """Decompress a batch's bytes; None, with a finding, if that fails."""
-    batches = block.batches
-    if codec >= len(CODECS) - (batches.is_v2[i] == 0):
+    if codec >= len(CODECS) - (magic < 2):
         return None  # reported when the header was checked
     try:
-        magic = int(batches.magic[i])
         return decompress(CODECS[codec], data, limit.of(len(data)), magic)
     except TooLargeError as error:
         findings.append(batch_finding(block, i, codes.DECOMPRESSION_LIMIT, str(error)))

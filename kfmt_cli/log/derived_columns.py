@@ -65,6 +65,7 @@ def read_complete(run: Block, limit: Limit) -> Records:
 
 def complete(block: Block, records: Records) -> None:
     """Fill the columns that only outputs need, and add malformed records to the findings."""
+    records.add_columns()
     batches, rows = block.batches, records.rows
     if not len(batches):
         return

@@ -92,7 +92,7 @@ def read_pack(files: Sequence[Input], checked: bool = True) -> Pack:
     n = scan.walk(data, regions, MINIMUMS, found)
     starts, ends, owner = found[:, :n].copy()
     good = (regions[3] == _END) & np.array([piece is not None for piece in pieces])
-    batches = read_batches(data, 0, 0, starts, ends, True, checked)
+    batches = read_batches(data, 0, 0, starts, ends, checked)
     batches.position -= regions[0][owner]
     return Pack(files, data, sizes, batches, owner, good)
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 21
 FIRST_BLOCK = 1 << 16  # so that the first rows of a huge file are there at once
-LONG_READ = 32 << 20
 LARGE_BATCH = 64 << 20  # checked in pieces before it is read into memory
 
 _MORE, _FULL = (scan.WALKS[name] for name in ("MORE", "FULL"))
@@ -148,9 +147,7 @@ class LogReader:
 
     def _block(self, data: bytes, at: int, starts: IntArray, ends: IntArray) -> tuple[Block, int]:
         """The block of these batches, and where reading continues."""
-        size = self._source.size
-        long_read = size is None or size > LONG_READ
-        batches = read_batches(data, at, self.n_batches, starts, ends, long_read, self._checked)
+        batches = read_batches(data, at, self.n_batches, starts, ends, self._checked)
         block = Block(self._source.name, data, at, batches)
         after = at + int(ends[-1])
         if not batches.crc_valid.all():
@@ -204,7 +201,7 @@ class LogReader:
         data = self._source.block(position, end - position, end - position)
         number = self.n_batches + len(block.batches)
         starts, ends = np.array([0]), np.array([len(data)])
-        batch = read_batches(data, position, number, starts, ends, False)
+        batch = read_batches(data, position, number, starts, ends)
         shift = len(block.data)
         batch.start += shift
         batch.end += shift
@@ -220,7 +217,7 @@ class LogReader:
         verdict = self._damage.look(at, reason, self._next_offset)
         self.plausible |= verdict.plausible
         empty = np.empty(0, np.int64)
-        block = Block(self._source.name, b"", at, read_batches(b"", at, 0, empty, empty, False))
+        block = Block(self._source.name, b"", at, read_batches(b"", at, 0, empty, empty))
         block.findings.append(verdict.finding)
         if verdict.intact:
             self._append_mended(block, at, verdict.end)
@@ -237,7 +234,7 @@ class LogReader:
         data = data[:8] + (len(data) - LOG_OVERHEAD).to_bytes(4, "big") + data[12:]
         starts, ends = np.array([0]), np.array([len(data)])
         return Block(
-            self._source.name, data, position, read_batches(data, position, 0, starts, ends, False)
+            self._source.name, data, position, read_batches(data, position, 0, starts, ends)
         )
 
     def _note_offsets(self, block: Block) -> None:

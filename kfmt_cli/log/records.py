@@ -20,7 +20,7 @@ from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import RECORD
 from kfmt_cli.log.block import HEADER_SIZE, Block, about_batch, batch_finding
 from kfmt_cli.log.decompress import decompressed
-from kfmt_cli.rows.log_tables import BATCH_NAMES, RECORD_COLUMNS, RECORD_NAMES, RecordTable
+from kfmt_cli.rows.log_tables import BATCH_NAMES, READ_NAMES, RECORD_NAMES, RecordTable
 
 OK, FULL = (kernel.STATUSES[name] for name in ("OK", "FULL"))
 # Per block, to keep its columns below some hundred megabytes whatever it decompresses to.
@@ -29,9 +29,9 @@ MOST_RECORDS = 1 << 21
 
 @dataclass(slots=True)
 class Records:
-    """data: the buffer of the key, value and header columns. rows: `RECORD_COLUMNS`, in order.
-    ends: `ends[i]` is the exclusive end of batch i's rows. headers: (4, n): start and length of the
-    key, start and length of the value."""
+    """data: the buffer of the key, value and header columns. rows: at least the columns
+    `READ_NAMES`, in order. ends: `ends[i]` is the exclusive end of batch i's rows. headers: (4, n):
+    start and length of the key, start and length of the value."""
 
     data: bytes
     rows: RecordTable
@@ -49,6 +49,12 @@ class Records:
         """The batch of each row."""
         return np.repeat(np.arange(len(self.ends)), self.counts)
 
+    def add_columns(self) -> None:
+        """Add the columns that only outputs need, with zeros."""
+        if self.rows.names is READ_NAMES:
+            self.rows.data[len(READ_NAMES) :] = 0
+            self.rows = RecordTable(RECORD_NAMES, self.rows.data)
+
 
 def read_v2(block: Block, limit: Limit) -> Records:
     """The records of batches of magic 2."""
@@ -61,7 +67,7 @@ def read_v2(block: Block, limit: Limit) -> Records:
         starts,
         ends,
         int(counts.clip(0).sum()),
-        spare=len(RECORD_COLUMNS) - len(RECORD.names),
+        spare=len(RECORD_NAMES) - len(RECORD.names),
         most_rows=MOST_RECORDS,
     )
     row_ends = columns.regions[2].copy()
@@ -72,15 +78,14 @@ def read_v2(block: Block, limit: Limit) -> Records:
     append_time = batches.timestamp_type == 1
     batches.record_timestamp = np.where(append_time, batches.max_timestamp, batches.base_timestamp)
     batches.has_delta = ~append_time
-    records = Records(
-        data, RecordTable(RECORD_NAMES, columns.rows), columns.children, row_ends, findings
-    )
-    fill(block, records, _V2_OFFSETS)
-    return records
+    kernel.expand(batches.data, row_ends, _V2_OFFSETS, columns.rows)
+    rows = RecordTable(READ_NAMES, columns.rows)
+    return Records(data, rows, columns.children, row_ends, findings)
 
 
 def fill(block: Block, records: Records, program: IntArray) -> None:
-    """Fill columns of the records from their batches; see `kernel.expand`."""
+    """Fill columns that only outputs need from the records' batches; see `kernel.expand`."""
+    records.add_columns()
     kernel.expand(block.batches.data, records.ends, program, records.rows.data)
 
 

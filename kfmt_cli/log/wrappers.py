@@ -145,7 +145,10 @@ def _unwrap(
             findings.append(batch_finding(block, i, codes.INNER_SET_MALFORMED, message))
         codec = int(batches.compression[i])
         value = block.data[start : start + size] if size >= 0 else b""
-        inner = decompress_batch(block, i, codec, value, limit, findings) if size >= 0 else None
+        magic = int(batches.magic[i])
+        inner = (
+            decompress_batch(block, i, magic, codec, value, limit, findings) if size >= 0 else None
+        )
         if inner == b"":
             message = "a wrapper without messages"
             findings.append(batch_finding(block, i, codes.INNER_SET_MALFORMED, message))
@@ -192,7 +195,7 @@ def _check_inner(
 ) -> Iterator[Finding]:
     """Check the checksums of messages inside wrappers, and that none is itself compressed."""
     first = np.where(inner.has_timestamp == 1, CHECKED_FROM[1], CHECKED_FROM[0])
-    computed = crc_of_regions(CRC32, data, inner.at + first, ends, False)
+    computed = crc_of_regions(CRC32, data, inner.at + first, ends)
     for row in np.flatnonzero(computed != inner.crc).tolist():
         stored = int(inner.crc[row])
         yield batch_finding(

@@ -3,6 +3,8 @@ named columns."""
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
@@ -86,8 +88,8 @@ class BatchTable(Table):
 
 
 class RecordTable(Table):
-    """Records of any magic, one per row: the stored fields of magic 2, and values derived from
-    them.
+    """Records of any magic, one per row: the stored fields of magic 2, what every reader needs of
+    their batches, and, from `batch_position` on, values that only outputs need.
 
     `rows/types/record.py` describes the columns shown.
     """
@@ -105,12 +107,12 @@ class RecordTable(Table):
     value_size = TableColumn()
     headers = TableColumn()
     headers_first = TableColumn()
-    batch_position = TableColumn()
-    has_position = TableColumn()
-    position = TableColumn()
     offset = TableColumn()
     has_timestamp = TableColumn()
     timestamp = TableColumn()
+    batch_position = TableColumn()
+    has_position = TableColumn()
+    position = TableColumn()
     timestamp_type = TableColumn()
     is_v2 = TableColumn()
     sequence = TableColumn()
@@ -148,3 +150,5 @@ BATCH_COLUMNS = BatchTable.known_columns
 BATCH_NAMES = {name: column for column, name in enumerate(BATCH_COLUMNS)}
 RECORD_COLUMNS = RecordTable.known_columns
 RECORD_NAMES = {name: column for column, name in enumerate(RECORD_COLUMNS)}
+READ_NAMES = dict(islice(RECORD_NAMES.items(), RECORD_NAMES["batch_position"]))
+"""The columns that reading fills."""

@@ -108,7 +108,7 @@ def _is_batch(source: Source, position: int, size: int, offset: int) -> bool:
     if len(data) < length:
         return False
     starts, ends = np.array([0]), np.array([length])
-    batch = read_batches(data, position, 0, starts, ends, False)
+    batch = read_batches(data, position, 0, starts, ends)
     if not batch.crc_valid[0]:
         return False
     base = int(batch.base_offset[0])

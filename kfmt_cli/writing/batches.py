@@ -160,7 +160,7 @@ def _write_headers(
     headers["records_count"] = counts
     headers["batch_length"] = ends - starts - LOG_OVERHEAD
     put_rows(out, starts, headers)
-    headers["crc"] = crc_of_regions(CRC32C, memoryview(out), starts + CHECKED_FROM[2], ends, True)
+    headers["crc"] = crc_of_regions(CRC32C, memoryview(out), starts + CHECKED_FROM[2], ends)
     put_rows(out, starts, headers)
 
 

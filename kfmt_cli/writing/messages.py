@@ -108,7 +108,7 @@ def _lay_down(rows: Table, data: bytes, magic: int) -> tuple[bytearray, IntArray
     starts = ends - sizes
     out = bytearray(int(ends[-1]) if len(ends) else 0)
     encode.encode(data, layout.program, rows.data, NO_CHILDREN, bodies, starts, out)
-    crcs = crc_of_regions(CRC32, memoryview(out), starts + CHECKED_FROM[magic], ends, True)
+    crcs = crc_of_regions(CRC32, memoryview(out), starts + CHECKED_FROM[magic], ends)
     places = np.frombuffer(out, np.uint8)
     stored = crcs.astype(">u4").view(np.uint8).reshape(-1, 4)
     places[(starts + STORED_CRC_AT[magic])[:, None] + np.arange(4)] = stored

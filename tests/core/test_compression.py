@@ -72,6 +72,11 @@ VARIANTS = {
         "zstd",
         b"".join(map(zstd_stream, (PLAIN[:9], PLAIN[9:99], PLAIN[99:]))),
     ),
+    "zstd, an empty frame first": ("zstd", zstd_stream(b"") + zstd_stream(PLAIN)),
+    "zstd, one frame with its size, one without": (
+        "zstd",
+        zstandard.ZstdCompressor().compress(PLAIN[:5000]) + zstd_stream(PLAIN[5000:]),
+    ),
 }
 
 

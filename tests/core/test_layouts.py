@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.place import DecodeError, Origin
 from kfmt_cli.core.layout.wire import Array, Bytes, Integer, Varint
 from kfmt_cli.core.native import kernel
 from kfmt_cli.disk.kinds import KINDS
 from kfmt_cli.disk.kinds.fixed import FixedReader
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
+from kfmt_cli.log.block import runs
+from kfmt_cli.log.derived_columns import read_complete
+from kfmt_cli.log.reader import LogReader
 from kfmt_cli.rows.log_tables import BATCH_COLUMNS, RECORD_COLUMNS
 from kfmt_cli.rows.types.batch import BATCH
 from kfmt_cli.rows.types.record import RECORD as RECORD_ROWS
-from tests.support.samples import ORDERS
+from tests.support.samples import ORDERS, TXN
 from tests.support.segments import positions
 
 LAYOUTS = [
@@ -185,19 +191,23 @@ def test_the_teaching_message_is_the_one_of_the_articles() -> None:
     assert zlib.crc32(value) == 4252115574
 
 
-def test_spare_columns_are_zero_whatever_memory_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = ORDERS.read_bytes()
-    start, end = positions(data)[0] + 61, positions(data)[1]
+@pytest.mark.parametrize("path", [ORDERS, TXN])
+def test_columns_that_reading_does_not_fill_are_zero_whatever_memory_held(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tables() -> list[Any]:
+        blocks = list(LogReader(open_source(str(path)), 0).blocks())
+        found = [read_complete(run, Limit()) for block in blocks for run in runs(block)]
+        return [(records.rows.names, records.rows.data.tolist()) for records in found]
+
+    clean = tables()
 
     def dirty(shape: Any, dtype: Any = np.float64) -> Any:
         return np.full(shape, 94888712471374, dtype)
 
     monkeypatch.setattr(np, "empty", dirty)
-    for expected in (1, 20, 1000):
-        found = RECORD.columns(data, np.array([start]), np.array([end]), expected, spare=3)
-        assert found.rows.shape[1] == 20
-        assert not found.rows[-3:].any()
-        assert found["offset_delta"].tolist() == list(range(20))
+    assert tables() == clean
+    assert tuple(clean[0][0]) == RECORD_COLUMNS
 
 
 def test_the_tables_of_logs_have_the_columns_that_are_shown() -> None:

@@ -24,8 +24,8 @@ _SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
 def hashes_of(data: bytes, starts: IntArray, sizes: IntArray) -> IntArray:
     """A nonzero hash for each key."""
     ends = starts + sizes
-    high = crc_of_regions(CRC32C, data, starts, ends, False).astype(np.int64)
-    low = crc_of_regions(CRC32, data, starts, ends, False).astype(np.int64)
+    high = crc_of_regions(CRC32C, data, starts, ends).astype(np.int64)
+    low = crc_of_regions(CRC32, data, starts, ends).astype(np.int64)
     with np.errstate(over="ignore"):
         mixed: IntArray = ((high << 32) ^ low ^ (sizes << 17)) * np.int64(_SPREAD)
         mixed ^= mixed >> 29

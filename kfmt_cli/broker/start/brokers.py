@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kfmt_cli.broker.start.directory import BOOTSTRAP, METADATA_LOG, LogDirectory, directory_at
+from kfmt_cli.broker.start.directory import LogDirectory, directory_at
 from kfmt_cli.broker.start.identity import IdentifiedDirectory, contradictions, read_topic_id
 from kfmt_cli.broker.start.image import Image, read_image
 from kfmt_cli.broker.start.metadata_files import snapshots_of
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
+from kfmt_cli.broker.start.own_files import BOOTSTRAP, METADATA_LOG
 from kfmt_cli.broker.start.ranges import Ranges
 from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.broker.version import BY_DEFAULT, PredictedFor, by_level

@@ -12,9 +12,6 @@ from kfmt_cli.disk.kinds.checkpoint import MOST_BYTES
 from kfmt_cli.disk.kinds.kind import Input, quoted, read_whole
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
-RECOVERY_POINTS = "recovery-point-offset-checkpoint"
-LOG_STARTS = "log-start-offset-checkpoint"
-HIGH_WATERMARKS = "replication-offset-checkpoint"
 # Bits of each number in a line, 0 for text.
 EPOCH_TYPES, OFFSET_TYPES = (32, 64), (0, 32, 64)
 _LINE = re.compile(r"\r\n|\r|\n")

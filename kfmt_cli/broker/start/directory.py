@@ -9,33 +9,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kfmt_cli.broker.start.checkpoints import (
-    HIGH_WATERMARKS,
-    LOG_STARTS,
-    RECOVERY_POINTS,
-    CheckpointError,
-    NumberError,
-    offsets_of,
-)
+from kfmt_cli.broker.start.checkpoints import CheckpointError, NumberError, offsets_of
 from kfmt_cli.broker.start.identity import Identity, readable
 from kfmt_cli.broker.start.metadata_files import bootstrap_trouble, with_errors
+from kfmt_cli.broker.start.own_files import (
+    BOOTSTRAP,
+    CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    METADATA_LOG,
+    OF_LOG_DIRECTORY,
+    RECOVERY_POINTS,
+)
 from kfmt_cli.core.urls import url_text
 from kfmt_cli.disk.kinds import CLEAN_SHUTDOWN, META_PROPERTIES
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.opening import is_file, is_folder
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.errors import InputError
-from kfmt_cli.topics import CLUSTER_METADATA
 
 Offsets = dict[tuple[str, int], int]
-METADATA_LOG = f"{CLUSTER_METADATA}-0"
-BOOTSTRAP = "bootstrap.checkpoint"
-CLEANER_OFFSETS = "cleaner-offset-checkpoint"
-OF_LOG_DIRECTORY = frozenset(
-    {RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANER_OFFSETS}
-    | META_PROPERTIES.names
-    | CLEAN_SHUTDOWN.names
-)
 
 
 @dataclass(slots=True)
@@ -73,11 +66,6 @@ class LogDirectory:
     def offset(self, checkpoint: str, partition: tuple[str, int]) -> int:
         """The offset of a partition in a checkpoint, 0 if missing."""
         return self.offsets.get(checkpoint, {}).get(partition, 0)
-
-
-def is_log_directory(folder: Folder) -> bool:
-    """Whether a directory has files that brokers write into their log directories."""
-    return not OF_LOG_DIRECTORY.isdisjoint(folder.files) or METADATA_LOG in folder.folders
 
 
 def read_log_directory(folder: Folder) -> LogDirectory:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kfmt_cli.broker.start.checkpoints import LOG_STARTS
 from kfmt_cli.broker.start.directory import LogDirectory
+from kfmt_cli.broker.start.own_files import LOG_STARTS
 from kfmt_cli.checks.history.scopes import CheckpointCheck, Extents, some_of
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.findings import history as codes

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from kfmt_cli.broker.start.directory import is_log_directory
+from kfmt_cli.broker.start.own_files import is_log_directory
 from kfmt_cli.checks.partition.base import DirectoryCheck
 from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds import CLEAN_SHUTDOWN

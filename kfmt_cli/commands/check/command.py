@@ -10,12 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
-from kfmt_cli.broker.start.directory import (
-    LogDirectory,
-    is_log_directory,
-    read_log_directory,
-)
+from kfmt_cli.broker.start.directory import LogDirectory, read_log_directory
 from kfmt_cli.broker.start.outcome import Start
+from kfmt_cli.broker.start.own_files import is_log_directory
 from kfmt_cli.broker.version import PredictedFor
 from kfmt_cli.checks.history.scopes import HistoryCheck
 from kfmt_cli.checks.index.checker import IndexChecker

@@ -8,21 +8,20 @@ from pathlib import Path
 
 from kfmt_cli.broker.start.brokers import Broker, Next, Replica, group
 from kfmt_cli.broker.start.checkpoints import (
-    HIGH_WATERMARKS,
     LEADER_EPOCHS,
-    LOG_STARTS,
-    RECOVERY_POINTS,
     CheckpointError,
     NumberError,
     stored_epochs,
 )
-from kfmt_cli.broker.start.directory import (
-    METADATA_LOG,
-    LogDirectory,
-    directory_at,
-)
+from kfmt_cli.broker.start.directory import LogDirectory, directory_at
 from kfmt_cli.broker.start.metadata_files import is_alone, metadata_troubles, snapshots_of
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
+from kfmt_cli.broker.start.own_files import (
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    METADATA_LOG,
+    RECOVERY_POINTS,
+)
 from kfmt_cli.broker.version import PredictedFor
 from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.history.losses import already_lost

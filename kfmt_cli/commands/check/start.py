@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from kfmt_cli.broker.start.checkpoints import LOG_STARTS, RECOVERY_POINTS
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.load import KnownLogs
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Read, Start, start_of
+from kfmt_cli.broker.start.own_files import LOG_STARTS, RECOVERY_POINTS
 from kfmt_cli.broker.start.ranges import as_lists
 from kfmt_cli.broker.version import PredictedFor
 from kfmt_cli.disk.kinds import kind_of

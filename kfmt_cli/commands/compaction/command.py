@@ -11,8 +11,7 @@ from kfmt_cli.broker.cleaning import (
     dirty_of,
 )
 from kfmt_cli.broker.defaults import DEDUPE_BUFFER_BYTES
-from kfmt_cli.broker.start.checkpoints import LOG_STARTS
-from kfmt_cli.broker.start.directory import CLEANER_OFFSETS
+from kfmt_cli.broker.start.own_files import CLEANER_OFFSETS, LOG_STARTS
 from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.broker.transactions.transactions import Transactions
 from kfmt_cli.commands.compaction.cleaning import CleanerHistory, Cleaning

@@ -11,7 +11,7 @@ import numpy as np
 
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.checkpoints import LEADER_EPOCHS
-from kfmt_cli.broker.start.directory import CLEANER_OFFSETS
+from kfmt_cli.broker.start.own_files import CLEANER_OFFSETS
 from kfmt_cli.broker.start.ranges import (
     Range,
     Ranges,

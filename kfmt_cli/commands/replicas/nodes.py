@@ -10,10 +10,15 @@ from pathlib import Path
 
 from kfmt_cli.broker.cluster.cluster_image import ClusterImage, read_cluster
 from kfmt_cli.broker.start.brokers import Broker, Replica
-from kfmt_cli.broker.start.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
-from kfmt_cli.broker.start.directory import METADATA_LOG, LogDirectory
+from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.identity import read_topic_id
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, Start
+from kfmt_cli.broker.start.own_files import (
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    METADATA_LOG,
+    RECOVERY_POINTS,
+)
 from kfmt_cli.broker.start.ranges import Ranges, merged, ranges_of, without
 from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.commands.check.checked_directory import CheckedDirectory

@@ -18,8 +18,8 @@ from kfmt_cli.broker.retention_rules import (
     retained,
     rolled,
 )
-from kfmt_cli.broker.start.checkpoints import HIGH_WATERMARKS, LOG_STARTS
 from kfmt_cli.broker.start.directory import LogDirectory
+from kfmt_cli.broker.start.own_files import HIGH_WATERMARKS, LOG_STARTS
 from kfmt_cli.broker.start.stored import CorruptError, LogBytes, StartFailed, batches
 from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.commands.each_partition import each_partition

@@ -10,12 +10,12 @@ from pathlib import Path, PurePath
 
 from kfmt_cli.broker.start.checkpoints import (
     LEADER_EPOCHS,
-    LOG_STARTS,
     CheckpointError,
     NumberError,
     epochs_of,
     offsets_of,
 )
+from kfmt_cli.broker.start.own_files import LOG_STARTS
 from kfmt_cli.broker.start.ranges import as_lists
 from kfmt_cli.checks.log.verifier import Verifier
 from kfmt_cli.commands.run import Progress, Run, told

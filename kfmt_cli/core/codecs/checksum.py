@@ -1,8 +1,7 @@
 """CRC-32 and CRC-32C of many regions of a block.
 
 The compiled loop handles small regions, for which a library call would cost more than the work.
-zlib and the crc32c package, which use CPU instructions, handle long ones. Importing crc32c takes
-longer than the loop needs for tens of megabytes, so only long reads use it.
+zlib and the crc32c package, which use CPU instructions, handle long ones.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ import array
 import zlib
 from collections.abc import Callable
 from functools import cache
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 
 import numpy as np
 
@@ -21,8 +22,7 @@ from kfmt_cli.core.native import scan
 CRC32 = 0xEDB88320  # reflected polynomials
 CRC32C = 0x82F63B78
 
-LONG_REGION = 1024
-WORTH_IMPORT = 64 << 10  # bytes
+LONG_REGION = 512  # bytes on average from which a call for each is faster
 
 
 @cache
@@ -40,27 +40,22 @@ def _table(polynomial: int) -> array.array[int]:
     return words
 
 
-def crc_of_regions(
-    polynomial: int, data: Buffer, starts: IntArray, ends: IntArray, long_read: bool
-) -> IntArray:
-    """The CRC of each region of `data`; `long_read` if much more data will follow."""
-    regions = np.array([starts, ends], np.int64)
+def crc_of_regions(polynomial: int, data: Buffer, starts: IntArray, ends: IntArray) -> IntArray:
+    """The CRC of each region of `data`."""
     out = np.empty(len(starts), np.int64)
-    n_long = (ends - starts).sum() // LONG_REGION
-    if n_long >= len(starts) and (long_read or polynomial == CRC32):
+    if int((ends - starts).sum()) >= LONG_REGION * len(starts):
         crc = _library(polynomial)
         view = memoryview(data)
         bounds = zip(starts.tolist(), ends.tolist(), strict=True)
         out[:] = [crc(view[start:end], 0) for start, end in bounds]
     else:
-        scan.crc(data, regions, _table(polynomial), out)
+        scan.crc(data, np.array([starts, ends], np.int64), _table(polynomial), out)
     return out
 
 
 def crc_of(polynomial: int, data: bytes) -> int:
     """The CRC of some bytes."""
-    regions = np.array([0]), np.array([len(data)])
-    return int(crc_of_regions(polynomial, data, *regions, len(data) >= WORTH_IMPORT)[0])
+    return _library(polynomial)(data, 0)
 
 
 class RunningCrc:
@@ -74,9 +69,20 @@ class RunningCrc:
         self.value = self._crc(data, self.value)
 
 
+@cache
 def _library(polynomial: int) -> Callable[[Buffer, int], int]:
+    """A library's function. Of crc32c only the module with the function is imported: the package
+    brings its command line and `importlib.metadata`, which take fifty times longer."""
     if polynomial == CRC32:
         return zlib.crc32
-    from crc32c import crc32c
+    package = PathFinder.find_spec("crc32c")
+    within = package and package.submodule_search_locations
+    spec = PathFinder.find_spec("crc32c._crc32c", within) if within else None
+    if spec is None or spec.loader is None:
+        from crc32c import crc32c
 
-    return crc32c
+        return crc32c
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    crc: Callable[[Buffer, int], int] = module.crc32c
+    return crc

@@ -256,8 +256,7 @@ class Layout:
 
         Nothing is trusted: memory is allocated for as many rows as the bytes can contain, not for a
         stored count, and for at most `most_rows` rows and as many array elements. Regions left
-        unfinished get the status FULL. spare: columns of zeros after the fields' columns, for the
-        caller.
+        unfinished get the status FULL. spare: columns after the fields', which the caller fills.
         """
         width = 1 + sum(field.type.columns for field in self.fields) + spare
         regions = np.empty((5, len(starts)), np.int64)
@@ -274,7 +273,6 @@ class Layout:
             if n < 0 and capacity == most and child_capacity == most_children:
                 n = int(regions[2, -1])
             if n >= 0:
-                rows[width - spare :, :n] = 0
                 return Columns(self.names, np.ascontiguousarray(rows[:, :n]), children, regions)
             capacity = min(max(2 * capacity, 64), most)
             child_capacity = min(child_capacity * 4, most_children)
