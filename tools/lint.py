@@ -42,7 +42,7 @@ OF_COMMAND_LINE = re.compile(rf"{PACKAGE}[./]commands[./]\w+[./](options|pipelin
 # The same in the folder of each command.
 PARTS_OF_COMMANDS = ("options", "command", "lines")
 # Loops that a compiler turns into one jump from instruction to instruction; cut up, they are slow.
-LOOPS = {"kernel._decode", "emit._row", "encode._measure", "encode._encode", "cell._preview"}
+LOOPS = {"kernel.decode", "emit._row", "encode.measure", "encode.encode", "cell._preview"}
 LISTINGS = {"glob", "iglob", "rglob", "iterdir", "scandir", "listdir"}
 # Outputs and scratch files; the package's own sources; the listing of stores' data.
 LIST_THEIR_OWN = (

@@ -225,44 +225,6 @@ def emit(
     return row
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(-1, check=False)
-def _emit_nested(
-    w: Writer,
-    data: cython.const[cython.uchar][::1],
-    outer_program: cython.const[cython.longlong][:, ::1],
-    outer_shape: cython.const[cython.longlong][::1],
-    outer: cython.const[cython.longlong][:, ::1],
-    inner_program: cython.const[cython.longlong][:, ::1],
-    inner_shape: cython.const[cython.longlong][::1],
-    inner: cython.const[cython.longlong][:, ::1],
-    children: cython.const[cython.longlong][:, ::1],
-    ends: cython.const[cython.longlong][::1],
-    state: cython.longlong[::1],
-    last: cython.Py_ssize_t,
-) -> cython.int:
-    i: cython.Py_ssize_t = state[0]
-    row: cython.Py_ssize_t = state[1]
-    done: cython.longlong
-    capacity: cython.Py_ssize_t = w.out.shape[0]
-    while i < last:
-        if state[2] == 0:
-            if row_room(data, outer_shape, outer, i, children) > capacity - w.at:
-                break
-            _row(w, data, outer_program, 0, outer_program.shape[0], outer, i, children)
-            state[2] = 1
-        done = _emit(w, data, inner_program, inner_shape, inner, children, row, ends[i])
-        row = done
-        if row < ends[i]:
-            break
-        state[2] = 0
-        i += 1
-    state[0] = i
-    state[1] = row
-    return 0
-
-
 def emit_nested(
     writer: Writer,
     data: cython.const[cython.uchar][::1],
@@ -282,18 +244,22 @@ def emit_nested(
     `state` is (outer row, inner row, 1 when the outer row is written already); it says where
     writing continues when the room ran out.
     """
+    i: cython.Py_ssize_t = state[0]
+    row: cython.Py_ssize_t = state[1]
+    done: cython.longlong
+    capacity: cython.Py_ssize_t = writer.out.shape[0]
     with cython.nogil:
-        _emit_nested(
-            writer,
-            data,
-            outer_program,
-            outer_shape,
-            outer,
-            inner_program,
-            inner_shape,
-            inner,
-            children,
-            ends,
-            state,
-            last,
-        )
+        while i < last:
+            if state[2] == 0:
+                if row_room(data, outer_shape, outer, i, children) > capacity - writer.at:
+                    break
+                _row(writer, data, outer_program, 0, outer_program.shape[0], outer, i, children)
+                state[2] = 1
+            done = _emit(writer, data, inner_program, inner_shape, inner, children, row, ends[i])
+            row = done
+            if row < ends[i]:
+                break
+            state[2] = 0
+            i += 1
+        state[0] = i
+        state[1] = row

@@ -116,16 +116,28 @@ def _put_bytes(
     return at + n
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(-1, check=False)
-def _measure(
+def gather(
+    data: cython.const[cython.uchar][::1],
+    starts: cython.const[cython.longlong][::1],
+    ends: cython.const[cython.longlong][::1],
+    out: cython.uchar[::1],
+) -> None:
+    """Parts of `data` one after the other; `ends` say where each is to end in `out`."""
+    i: cython.Py_ssize_t
+    at: cython.Py_ssize_t = 0
+    with cython.nogil:
+        for i in range(starts.shape[0]):
+            at = _put_bytes(out, at, data, starts[i], ends[i] - at)
+
+
+def measure(
     program: cython.const[cython.longlong][::1],
     rows: cython.longlong[:, ::1],
     children: cython.longlong[:, ::1],
     bodies: cython.longlong[::1],
     sizes: cython.longlong[::1],
-) -> cython.int:
+) -> None:
+    """Fill in the bytes of each row: `bodies`, the part that it frames, and `sizes`, the whole."""
     row: cython.Py_ssize_t
     child: cython.Py_ssize_t
     pc: cython.Py_ssize_t
@@ -140,164 +152,54 @@ def _measure(
     before: cython.longlong
     frame: cython.int
     frame_argument: cython.longlong
-    for row in range(rows.shape[1]):
-        size = 0
-        before = 0  # what is in front of the framed part
-        frame = 0
-        frame_argument = 0
-        pc = 0
-        while pc < n_program:
-            op = cython.cast(cython.int, program[pc])
-            column = program[pc + 1]
-            argument = program[pc + 2]
-            pc += 3
-            if op == FRAME or op == ZIGZAG_FRAME:
-                before = size
-                size = 0
-                frame = op
-                frame_argument = argument
-            elif op == INT or op == UINT:
-                size += argument
-            elif op == BYTES:
-                value = rows[column + 1, row]
-                size += argument + (value if value > 0 else 0)
-            elif op == ZIGZAG_BYTES:
-                value = rows[column + 1, row]
-                size += _varint_size(_raw(op, 0, value)) + (value if value > 0 else 0)
-            elif op == ZIGZAG_REPEAT:
-                value = rows[column, row]
-                size += _varint_size(_raw(op, 0, value))
-                repeat_end = pc + 3 * cython.cast(cython.Py_ssize_t, argument)
-                child = rows[column + 1, row]
-                while value > 0:
-                    for inner in range(pc, repeat_end, 3):
-                        op = cython.cast(cython.int, program[inner])
-                        column = program[inner + 1]
-                        argument = children[column + 1, child]
-                        size += _varint_size(_raw(op, 0, argument))
-                        size += argument if argument > 0 else 0
-                    child += 1
-                    value -= 1
-                pc = repeat_end
-            else:
-                size += _varint_size(_raw(op, argument, rows[column, row]))
-        bodies[row] = size
-        if frame == ZIGZAG_FRAME:
-            size += _varint_size(_raw(frame, 0, size))
-        elif frame == FRAME:
-            size += frame_argument
-        sizes[row] = before + size
-    return 0
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(-1, check=False)
-def _encode(
-    data: cython.const[cython.uchar][::1],
-    program: cython.const[cython.longlong][::1],
-    rows: cython.longlong[:, ::1],
-    children: cython.longlong[:, ::1],
-    bodies: cython.longlong[::1],
-    starts: cython.longlong[::1],
-    out: cython.uchar[::1],
-) -> cython.int:
-    row: cython.Py_ssize_t
-    child: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    pc: cython.Py_ssize_t
-    repeat_end: cython.Py_ssize_t
-    inner: cython.Py_ssize_t
-    n_program: cython.Py_ssize_t = program.shape[0]
-    op: cython.int
-    column: cython.Py_ssize_t
-    argument: cython.longlong
-    value: cython.longlong
-    for row in range(rows.shape[1]):
-        at = starts[row]
-        pc = 0
-        while pc < n_program:
-            op = cython.cast(cython.int, program[pc])
-            column = program[pc + 1]
-            argument = program[pc + 2]
-            pc += 3
-            if op == INT or op == UINT:
-                at = _put_int(out, at, argument, rows[column, row])
-            elif op == FRAME:
-                at = _put_int(out, at, argument, bodies[row])
-            elif op == ZIGZAG_FRAME:
-                at = _put_varint(out, at, _raw(op, 0, bodies[row]))
-            elif op == BYTES:
-                value = rows[column + 1, row]
-                at = _put_int(out, at, argument, value)
-                at = _put_bytes(out, at, data, rows[column, row], value if value > 0 else 0)
-            elif op == ZIGZAG_BYTES:
-                value = rows[column + 1, row]
-                at = _put_varint(out, at, _raw(op, 0, value))
-                at = _put_bytes(out, at, data, rows[column, row], value if value > 0 else 0)
-            elif op == ZIGZAG_REPEAT:
-                value = rows[column, row]
-                at = _put_varint(out, at, _raw(op, 0, value))
-                repeat_end = pc + 3 * cython.cast(cython.Py_ssize_t, argument)
-                child = rows[column + 1, row]
-                while value > 0:
-                    for inner in range(pc, repeat_end, 3):
-                        op = cython.cast(cython.int, program[inner])
-                        column = program[inner + 1]
-                        argument = children[column + 1, child]
-                        at = _put_varint(out, at, _raw(op, 0, argument))
-                        at = _put_bytes(
-                            out,
-                            at,
-                            data,
-                            children[column, child],
-                            argument if argument > 0 else 0,
-                        )
-                    child += 1
-                    value -= 1
-                pc = repeat_end
-            else:
-                at = _put_varint(out, at, _raw(op, argument, rows[column, row]))
-    return 0
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(-1, check=False)
-def _gather(
-    data: cython.const[cython.uchar][::1],
-    starts: cython.const[cython.longlong][::1],
-    ends: cython.const[cython.longlong][::1],
-    out: cython.uchar[::1],
-) -> cython.int:
-    i: cython.Py_ssize_t
-    at: cython.Py_ssize_t = 0
-    for i in range(starts.shape[0]):
-        at = _put_bytes(out, at, data, starts[i], ends[i] - at)
-    return 0
-
-
-def gather(
-    data: cython.const[cython.uchar][::1],
-    starts: cython.const[cython.longlong][::1],
-    ends: cython.const[cython.longlong][::1],
-    out: cython.uchar[::1],
-) -> None:
-    """Parts of `data` one after the other; `ends` say where each is to end in `out`."""
     with cython.nogil:
-        _gather(data, starts, ends, out)
-
-
-def measure(
-    program: cython.const[cython.longlong][::1],
-    rows: cython.longlong[:, ::1],
-    children: cython.longlong[:, ::1],
-    bodies: cython.longlong[::1],
-    sizes: cython.longlong[::1],
-) -> None:
-    """Fill in the bytes of each row: `bodies`, the part that it frames, and `sizes`, the whole."""
-    with cython.nogil:
-        _measure(program, rows, children, bodies, sizes)
+        for row in range(rows.shape[1]):
+            size = 0
+            before = 0  # what is in front of the framed part
+            frame = 0
+            frame_argument = 0
+            pc = 0
+            while pc < n_program:
+                op = cython.cast(cython.int, program[pc])
+                column = program[pc + 1]
+                argument = program[pc + 2]
+                pc += 3
+                if op == FRAME or op == ZIGZAG_FRAME:
+                    before = size
+                    size = 0
+                    frame = op
+                    frame_argument = argument
+                elif op == INT or op == UINT:
+                    size += argument
+                elif op == BYTES:
+                    value = rows[column + 1, row]
+                    size += argument + (value if value > 0 else 0)
+                elif op == ZIGZAG_BYTES:
+                    value = rows[column + 1, row]
+                    size += _varint_size(_raw(op, 0, value)) + (value if value > 0 else 0)
+                elif op == ZIGZAG_REPEAT:
+                    value = rows[column, row]
+                    size += _varint_size(_raw(op, 0, value))
+                    repeat_end = pc + 3 * cython.cast(cython.Py_ssize_t, argument)
+                    child = rows[column + 1, row]
+                    while value > 0:
+                        for inner in range(pc, repeat_end, 3):
+                            op = cython.cast(cython.int, program[inner])
+                            column = program[inner + 1]
+                            argument = children[column + 1, child]
+                            size += _varint_size(_raw(op, 0, argument))
+                            size += argument if argument > 0 else 0
+                        child += 1
+                        value -= 1
+                    pc = repeat_end
+                else:
+                    size += _varint_size(_raw(op, argument, rows[column, row]))
+            bodies[row] = size
+            if frame == ZIGZAG_FRAME:
+                size += _varint_size(_raw(frame, 0, size))
+            elif frame == FRAME:
+                size += frame_argument
+            sizes[row] = before + size
 
 
 def encode(
@@ -310,5 +212,60 @@ def encode(
     out: cython.uchar[::1],
 ) -> None:
     """Lay each row down at its start in `out`; bytes fields are parts of `data`."""
+    row: cython.Py_ssize_t
+    child: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    pc: cython.Py_ssize_t
+    repeat_end: cython.Py_ssize_t
+    inner: cython.Py_ssize_t
+    n_program: cython.Py_ssize_t = program.shape[0]
+    op: cython.int
+    column: cython.Py_ssize_t
+    argument: cython.longlong
+    value: cython.longlong
     with cython.nogil:
-        _encode(data, program, rows, children, bodies, starts, out)
+        for row in range(rows.shape[1]):
+            at = starts[row]
+            pc = 0
+            while pc < n_program:
+                op = cython.cast(cython.int, program[pc])
+                column = program[pc + 1]
+                argument = program[pc + 2]
+                pc += 3
+                if op == INT or op == UINT:
+                    at = _put_int(out, at, argument, rows[column, row])
+                elif op == FRAME:
+                    at = _put_int(out, at, argument, bodies[row])
+                elif op == ZIGZAG_FRAME:
+                    at = _put_varint(out, at, _raw(op, 0, bodies[row]))
+                elif op == BYTES:
+                    value = rows[column + 1, row]
+                    at = _put_int(out, at, argument, value)
+                    at = _put_bytes(out, at, data, rows[column, row], value if value > 0 else 0)
+                elif op == ZIGZAG_BYTES:
+                    value = rows[column + 1, row]
+                    at = _put_varint(out, at, _raw(op, 0, value))
+                    at = _put_bytes(out, at, data, rows[column, row], value if value > 0 else 0)
+                elif op == ZIGZAG_REPEAT:
+                    value = rows[column, row]
+                    at = _put_varint(out, at, _raw(op, 0, value))
+                    repeat_end = pc + 3 * cython.cast(cython.Py_ssize_t, argument)
+                    child = rows[column + 1, row]
+                    while value > 0:
+                        for inner in range(pc, repeat_end, 3):
+                            op = cython.cast(cython.int, program[inner])
+                            column = program[inner + 1]
+                            argument = children[column + 1, child]
+                            at = _put_varint(out, at, _raw(op, 0, argument))
+                            at = _put_bytes(
+                                out,
+                                at,
+                                data,
+                                children[column, child],
+                                argument if argument > 0 else 0,
+                            )
+                        child += 1
+                        value -= 1
+                    pc = repeat_end
+                else:
+                    at = _put_varint(out, at, _raw(op, argument, rows[column, row]))

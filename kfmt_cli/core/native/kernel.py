@@ -63,16 +63,20 @@ STATUSES = {
 }
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(-2, check=False)
-def _decode(
+def decode(
     data: cython.const[cython.uchar][::1],
     regions: cython.longlong[:, ::1],
     program: cython.const[cython.longlong][::1],
     rows: cython.longlong[:, ::1],
     children: cython.longlong[:, ::1],
-) -> cython.longlong:
+):
+    """Rows out of each region until its end or its first fault; the number of rows.
+
+    `regions` is (5, n): start and end go in; the number of rows so far, the status (`STATUSES`) and
+    the byte where the last undamaged row ends come out. `rows` (columns, capacity) gets a column a
+    field, column 0 being the row's start; `children` those of the array inside a row. Returns -1
+    when one of the two has too little room; the regions then say how far it went (`FULL`).
+    """
     r: cython.Py_ssize_t
     i: cython.Py_ssize_t
     pc: cython.Py_ssize_t
@@ -99,205 +103,154 @@ def _decode(
     repeat_pc: cython.Py_ssize_t
     repeat_end: cython.Py_ssize_t
     row_child: cython.Py_ssize_t
-    for r in range(regions.shape[1]):
-        at = regions[0, r]
-        end = regions[1, r]
-        status = FULL if full else OK
-        while at < end and not full:
-            if row >= capacity:
-                full = True
-                status = FULL
-                break
-            rows[0, row] = at
-            row_child = child
-            limit = end
-            framed = False
-            repeat_left = 0
-            repeat_pc = 0
-            repeat_end = n_program
-            pc = 0
-            while True:
-                if pc >= repeat_end:
-                    if repeat_left > 0:  # the next row of the array
-                        repeat_left -= 1
-                        child += 1
+    with cython.nogil:
+        for r in range(regions.shape[1]):
+            at = regions[0, r]
+            end = regions[1, r]
+            status = FULL if full else OK
+            while at < end and not full:
+                if row >= capacity:
+                    full = True
+                    status = FULL
+                    break
+                rows[0, row] = at
+                row_child = child
+                limit = end
+                framed = False
+                repeat_left = 0
+                repeat_pc = 0
+                repeat_end = n_program
+                pc = 0
+                while True:
+                    if pc >= repeat_end:
+                        if repeat_left > 0:  # the next row of the array
+                            repeat_left -= 1
+                            child += 1
+                            if repeat_left > 0:
+                                pc = repeat_pc
+                                if child >= child_capacity:
+                                    status = FULL
+                                    break
+                                continue
+                            repeat_end = n_program
+                        if pc >= n_program:
+                            break
+                    op = cython.cast(cython.int, program[pc])
+                    column = program[pc + 1]
+                    argument = program[pc + 2]
+                    pc += 3
+                    if op >= ZIGZAG:
+                        if at >= limit:
+                            status = EXHAUSTED
+                            break
+                        raw = data[at]
+                        at += 1
+                        if raw >= 0x80:  # most varints of a record are one byte
+                            raw &= 0x7F
+                            shift = 7
+                            last_shift = 63 if argument == 64 else 28
+                            while True:
+                                if at >= limit:
+                                    status = EXHAUSTED
+                                    break
+                                byte = data[at]
+                                at += 1
+                                raw |= (byte & 0x7F) << shift
+                                if byte < 0x80:
+                                    break
+                                shift += 7
+                                if shift > last_shift:
+                                    status = VARINT_TOO_LONG
+                                    break
+                            if status != OK:
+                                break
+                            raw &= MASK_64 if argument == 64 else MASK_32
+                        value = cython.cast(cython.longlong, raw >> 1)
+                        if op == UVARINT:
+                            value = cython.cast(cython.longlong, raw & MASK_63)
+                        elif raw & 1:
+                            value = -value - 1
+                    elif op == INT or op == BYTES or op == FRAME:
+                        if argument > limit - at:
+                            status = EXHAUSTED
+                            break
+                        value = data[at]
+                        if value >= 128:
+                            value -= 256
+                        for i in range(at + 1, at + cython.cast(cython.Py_ssize_t, argument)):
+                            value = value * 256 + data[i]
+                        at += argument
+                    else:
+                        if argument > limit - at:
+                            status = EXHAUSTED
+                            break
+                        value = 0
+                        for i in range(at, at + cython.cast(cython.Py_ssize_t, argument)):
+                            value = value * 256 + data[i]
+                        at += argument
+                    if op == BYTES or op == ZIGZAG_BYTES:
+                        if value < 0:
+                            if op == ZIGZAG_BYTES and argument == 0:
+                                status = LENGTH_NEGATIVE
+                                break
+                            value = -1
+                        elif value > limit - at:
+                            status = LENGTH_TOO_BIG
+                            break
                         if repeat_left > 0:
-                            pc = repeat_pc
+                            children[column, child] = at
+                            children[column + 1, child] = value
+                        else:
+                            rows[column, row] = at
+                            rows[column + 1, row] = value
+                        if value > 0:
+                            at += value
+                        continue
+                    if op == FRAME or op == ZIGZAG_FRAME:
+                        if value < 0:
+                            status = LENGTH_NEGATIVE
+                            break
+                        if value > limit - at:
+                            status = LENGTH_TOO_BIG
+                            break
+                        limit = at + value
+                        framed = True
+                    elif op == ZIGZAG_REPEAT:
+                        rows[column + 1, row] = child
+                        if value < 0:
+                            status = LENGTH_NEGATIVE
+                            break
+                        if value > limit - at:
+                            status = COUNT_TOO_BIG
+                            break
+                        rows[column, row] = value
+                        if value > 0:
                             if child >= child_capacity:
                                 status = FULL
                                 break
-                            continue
-                        repeat_end = n_program
-                    if pc >= n_program:
-                        break
-                op = cython.cast(cython.int, program[pc])
-                column = program[pc + 1]
-                argument = program[pc + 2]
-                pc += 3
-                if op >= ZIGZAG:
-                    if at >= limit:
-                        status = EXHAUSTED
-                        break
-                    raw = data[at]
-                    at += 1
-                    if raw >= 0x80:  # most varints of a record are one byte
-                        raw &= 0x7F
-                        shift = 7
-                        last_shift = 63 if argument == 64 else 28
-                        while True:
-                            if at >= limit:
-                                status = EXHAUSTED
-                                break
-                            byte = data[at]
-                            at += 1
-                            raw |= (byte & 0x7F) << shift
-                            if byte < 0x80:
-                                break
-                            shift += 7
-                            if shift > last_shift:
-                                status = VARINT_TOO_LONG
-                                break
-                        if status != OK:
-                            break
-                        raw &= MASK_64 if argument == 64 else MASK_32
-                    value = cython.cast(cython.longlong, raw >> 1)
-                    if op == UVARINT:
-                        value = cython.cast(cython.longlong, raw & MASK_63)
-                    elif raw & 1:
-                        value = -value - 1
-                elif op == INT or op == BYTES or op == FRAME:
-                    if argument > limit - at:
-                        status = EXHAUSTED
-                        break
-                    value = data[at]
-                    if value >= 128:
-                        value -= 256
-                    for i in range(at + 1, at + cython.cast(cython.Py_ssize_t, argument)):
-                        value = value * 256 + data[i]
-                    at += argument
-                else:
-                    if argument > limit - at:
-                        status = EXHAUSTED
-                        break
-                    value = 0
-                    for i in range(at, at + cython.cast(cython.Py_ssize_t, argument)):
-                        value = value * 256 + data[i]
-                    at += argument
-                if op == BYTES or op == ZIGZAG_BYTES:
-                    if value < 0:
-                        if op == ZIGZAG_BYTES and argument == 0:
-                            status = LENGTH_NEGATIVE
-                            break
-                        value = -1
-                    elif value > limit - at:
-                        status = LENGTH_TOO_BIG
-                        break
+                            repeat_left = value
+                            repeat_pc = pc
+                            repeat_end = pc + 3 * argument
+                        else:
+                            pc += 3 * argument
+                        continue
                     if repeat_left > 0:
-                        children[column, child] = at
-                        children[column + 1, child] = value
+                        children[column, child] = value
                     else:
-                        rows[column, row] = at
-                        rows[column + 1, row] = value
-                    if value > 0:
-                        at += value
-                    continue
-                if op == FRAME or op == ZIGZAG_FRAME:
-                    if value < 0:
-                        status = LENGTH_NEGATIVE
-                        break
-                    if value > limit - at:
-                        status = LENGTH_TOO_BIG
-                        break
-                    limit = at + value
-                    framed = True
-                elif op == ZIGZAG_REPEAT:
-                    rows[column + 1, row] = child
-                    if value < 0:
-                        status = LENGTH_NEGATIVE
-                        break
-                    if value > limit - at:
-                        status = COUNT_TOO_BIG
-                        break
-                    rows[column, row] = value
-                    if value > 0:
-                        if child >= child_capacity:
-                            status = FULL
-                            break
-                        repeat_left = value
-                        repeat_pc = pc
-                        repeat_end = pc + 3 * argument
-                    else:
-                        pc += 3 * argument
-                    continue
-                if repeat_left > 0:
-                    children[column, child] = value
-                else:
-                    rows[column, row] = value
-            if status == OK and framed and at != limit:
-                status = FRAME_NOT_FILLED
-            if status == FULL:
-                full = True
-            if status != OK:
-                child = row_child
-                at = rows[0, row]
-                break
-            row += 1
-        regions[2, r] = row
-        regions[3, r] = status
-        regions[4, r] = at
+                        rows[column, row] = value
+                if status == OK and framed and at != limit:
+                    status = FRAME_NOT_FILLED
+                if status == FULL:
+                    full = True
+                if status != OK:
+                    child = row_child
+                    at = rows[0, row]
+                    break
+                row += 1
+            regions[2, r] = row
+            regions[3, r] = status
+            regions[4, r] = at
     return -1 if full else row
-
-
-def decode(
-    data: cython.const[cython.uchar][::1],
-    regions: cython.longlong[:, ::1],
-    program: cython.const[cython.longlong][::1],
-    rows: cython.longlong[:, ::1],
-    children: cython.longlong[:, ::1],
-):
-    """Rows out of each region until its end or its first fault; the number of rows.
-
-    `regions` is (5, n): start and end go in; the number of rows so far, the status (`STATUSES`) and
-    the byte where the last undamaged row ends come out. `rows` (columns, capacity) gets a column a
-    field, column 0 being the row's start; `children` those of the array inside a row. Returns -1
-    when one of the two has too little room; the regions then say how far it went (`FULL`).
-    """
-    with cython.nogil:
-        n = _decode(data, regions, program, rows, children)
-    return n
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(-2, check=False)
-def _expand(
-    parents: cython.const[cython.longlong][:, ::1],
-    ends: cython.const[cython.longlong][::1],
-    program: cython.const[cython.longlong][:, ::1],
-    rows: cython.longlong[:, ::1],
-) -> cython.int:
-    p: cython.Py_ssize_t
-    i: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    first: cython.Py_ssize_t = 0
-    last: cython.Py_ssize_t
-    target: cython.Py_ssize_t
-    addend: cython.Py_ssize_t
-    value: cython.longlong
-    for p in range(ends.shape[0]):
-        last = ends[p]
-        for i in range(program.shape[0]):
-            target = program[i, 0]
-            value = parents[program[i, 1], p]
-            addend = program[i, 2]
-            if addend >= 0 and (program[i, 3] < 0 or parents[program[i, 3], p] != 0):
-                for row in range(first, last):
-                    rows[target, row] = wrapped(value, rows[addend, row])
-            else:
-                for row in range(first, last):
-                    rows[target, row] = value
-        first = last
-    return 0
 
 
 @cython.cfunc
@@ -325,5 +278,25 @@ def expand(
     An instruction is (target column, parent column, row column or -1, parent column or -1): the
     parent's value, plus the row's where there is one and the second parent column is not 0.
     """
+    p: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    first: cython.Py_ssize_t = 0
+    last: cython.Py_ssize_t
+    target: cython.Py_ssize_t
+    addend: cython.Py_ssize_t
+    value: cython.longlong
     with cython.nogil:
-        _expand(parents, ends, program, rows)
+        for p in range(ends.shape[0]):
+            last = ends[p]
+            for i in range(program.shape[0]):
+                target = program[i, 0]
+                value = parents[program[i, 1], p]
+                addend = program[i, 2]
+                if addend >= 0 and (program[i, 3] < 0 or parents[program[i, 3], p] != 0):
+                    for row in range(first, last):
+                        rows[target, row] = wrapped(value, rows[addend, row])
+                else:
+                    for row in range(first, last):
+                        rows[target, row] = value
+            first = last

@@ -43,56 +43,6 @@ def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cyth
     return ((value * 256 + data[at + 1]) * 256 + data[at + 2]) * 256 + data[at + 3]
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(-2, check=False)
-def _walk(
-    data: cython.const[cython.uchar][::1],
-    regions: cython.longlong[:, ::1],
-    minimums: cython.const[cython.longlong][::1],
-    found: cython.longlong[:, ::1],
-) -> cython.longlong:
-    n: cython.Py_ssize_t = 0
-    r: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    size: cython.longlong
-    magic: cython.int
-    reason: cython.int
-    capacity: cython.Py_ssize_t = found.shape[1]
-    n_magics: cython.Py_ssize_t = minimums.shape[0]
-    for r in range(regions.shape[1]):
-        at = regions[0, r]
-        end = regions[1, r]
-        reason = WALK_END
-        while at < end:
-            if end - at < 17:
-                reason = WALK_MORE
-                break
-            size = _int32(data, at + 8)
-            magic = data[at + 16]
-            if magic >= n_magics:
-                reason = WALK_MAGIC
-                break
-            if size < minimums[magic]:
-                reason = WALK_SIZE
-                break
-            if size + 12 > end - at:
-                reason = WALK_MORE
-                break
-            if n >= capacity:
-                reason = WALK_FULL
-                break
-            found[0, n] = at
-            at += 12 + size
-            found[1, n] = at
-            found[2, n] = r
-            n += 1
-        regions[2, r] = at
-        regions[3, r] = reason
-    return n
-
-
 def walk(
     data: cython.const[cython.uchar][::1],
     regions: cython.longlong[:, ::1],
@@ -104,44 +54,46 @@ def walk(
     `regions` is (4, n): start and end go in; where the walk stopped and why (`WALKS`) come out.
     `minimums[magic]` is the least length field. `found` (3, capacity) gets start, end, region.
     """
-    with cython.nogil:
-        n = _walk(data, regions, minimums, found)
-    return n
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(-2, check=False)
-def _find_header(
-    data: cython.const[cython.uchar][::1],
-    start: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    minimums: cython.const[cython.longlong][::1],
-    zeros: cython.const[cython.longlong][:, ::1],
-    available: cython.longlong,
-) -> cython.longlong:
+    n: cython.Py_ssize_t = 0
+    r: cython.Py_ssize_t
     at: cython.Py_ssize_t
-    i: cython.Py_ssize_t
-    place: cython.Py_ssize_t
-    magic: cython.int
+    end: cython.Py_ssize_t
     size: cython.longlong
-    plausible: cython.bint
-    for at in range(start, end - 16):
-        magic = data[at + 16]
-        if magic >= minimums.shape[0]:
-            continue
-        size = _int32(data, at + 8)
-        if size < minimums[magic] or size + 12 > available - at:
-            continue
-        plausible = True
-        for i in range(zeros.shape[0]):
-            place = at + zeros[i, 1]
-            if zeros[i, 0] == magic and place < end and data[place] & zeros[i, 2]:
-                plausible = False
-                break
-        if plausible:
-            return at
-    return -1
+    magic: cython.int
+    reason: cython.int
+    capacity: cython.Py_ssize_t = found.shape[1]
+    n_magics: cython.Py_ssize_t = minimums.shape[0]
+    with cython.nogil:
+        for r in range(regions.shape[1]):
+            at = regions[0, r]
+            end = regions[1, r]
+            reason = WALK_END
+            while at < end:
+                if end - at < 17:
+                    reason = WALK_MORE
+                    break
+                size = _int32(data, at + 8)
+                magic = data[at + 16]
+                if magic >= n_magics:
+                    reason = WALK_MAGIC
+                    break
+                if size < minimums[magic]:
+                    reason = WALK_SIZE
+                    break
+                if size + 12 > end - at:
+                    reason = WALK_MORE
+                    break
+                if n >= capacity:
+                    reason = WALK_FULL
+                    break
+                found[0, n] = at
+                at += 12 + size
+                found[1, n] = at
+                found[2, n] = r
+                n += 1
+            regions[2, r] = at
+            regions[3, r] = reason
+    return n
 
 
 def find_header(
@@ -157,67 +109,45 @@ def find_header(
     `zeros` has rows (magic, byte of the header, mask): bits that are never set there. `available`
     is how far the file may reach, counted like `start`.
     """
-    with cython.nogil:
-        at = _find_header(data, start, end, minimums, zeros, available)
-    return at
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(-2, check=False)
-def _find_nonzero(
-    data: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> cython.longlong:
     at: cython.Py_ssize_t
-    for at in range(start, end):
-        if data[at] != 0:
-            return at
-    return end
+    i: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    magic: cython.int
+    size: cython.longlong
+    plausible: cython.bint
+    found: cython.Py_ssize_t = -1
+    with cython.nogil:
+        for at in range(start, end - 16):
+            magic = data[at + 16]
+            if magic >= minimums.shape[0]:
+                continue
+            size = _int32(data, at + 8)
+            if size < minimums[magic] or size + 12 > available - at:
+                continue
+            plausible = True
+            for i in range(zeros.shape[0]):
+                place = at + zeros[i, 1]
+                if zeros[i, 0] == magic and place < end and data[place] & zeros[i, 2]:
+                    plausible = False
+                    break
+            if plausible:
+                found = at
+                break
+    return found
 
 
 def find_nonzero(
     data: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, end: cython.Py_ssize_t
 ):
     """The first byte in start..end-1 that is not zero, or `end`."""
-    with cython.nogil:
-        at = _find_nonzero(data, start, end)
-    return at
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(-2, check=False)
-def _crc(
-    data: cython.const[cython.uchar][::1],
-    regions: cython.const[cython.longlong][:, ::1],
-    table: cython.const[cython.uint][::1],
-    out: cython.longlong[::1],
-) -> cython.int:
-    r: cython.Py_ssize_t
     at: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    crc: cython.uint
-    for r in range(regions.shape[1]):
-        at = regions[0, r]
-        end = regions[1, r]
-        crc = ONES
-        while end - at >= 8:
-            crc = (
-                table[1792 + ((crc & 0xFF) ^ data[at])]
-                ^ table[1536 + (((crc >> 8) & 0xFF) ^ data[at + 1])]
-                ^ table[1280 + (((crc >> 16) & 0xFF) ^ data[at + 2])]
-                ^ table[1024 + ((crc >> 24) ^ data[at + 3])]
-                ^ table[768 + data[at + 4]]
-                ^ table[512 + data[at + 5]]
-                ^ table[256 + data[at + 6]]
-                ^ table[data[at + 7]]
-            )
-            at += 8
-        while at < end:
-            crc = (crc >> 8) ^ table[(crc & 0xFF) ^ data[at]]
-            at += 1
-        out[r] = crc ^ ONES
-    return 0
+    found: cython.Py_ssize_t = end
+    with cython.nogil:
+        for at in range(start, end):
+            if data[at] != 0:
+                found = at
+                break
+    return found
 
 
 def crc(
@@ -227,50 +157,31 @@ def crc(
     out: cython.longlong[::1],
 ):
     """The reflected 32-bit CRC of each region; `table` is 8 x 256 words (slicing by eight)."""
+    r: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    crc: cython.uint
     with cython.nogil:
-        _crc(data, regions, table, out)
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(-2, check=False)
-def _line_shapes(
-    data: cython.const[cython.uchar][::1], end: cython.Py_ssize_t, lines: cython.longlong[:, ::1]
-) -> cython.longlong:
-    n: cython.Py_ssize_t = 0
-    at: cython.Py_ssize_t = 0
-    i: cython.Py_ssize_t
-    key: cython.Py_ssize_t = 0
-    key_end: cython.Py_ssize_t = 0
-    byte: cython.uchar
-    shape: cython.ulonglong = HASH_START
-    while at < end:
-        byte = data[at]
-        if byte == 0x22:
-            key = at
-            at += 1
+        for r in range(regions.shape[1]):
+            at = regions[0, r]
+            end = regions[1, r]
+            crc = ONES
+            while end - at >= 8:
+                crc = (
+                    table[1792 + ((crc & 0xFF) ^ data[at])]
+                    ^ table[1536 + (((crc >> 8) & 0xFF) ^ data[at + 1])]
+                    ^ table[1280 + (((crc >> 16) & 0xFF) ^ data[at + 2])]
+                    ^ table[1024 + ((crc >> 24) ^ data[at + 3])]
+                    ^ table[768 + data[at + 4]]
+                    ^ table[512 + data[at + 5]]
+                    ^ table[256 + data[at + 6]]
+                    ^ table[data[at + 7]]
+                )
+                at += 8
             while at < end:
-                byte = data[at]
-                if byte == 0x22 or byte == 0x0A:
-                    break
-                at += 2 if byte == 0x5C else 1
-            key_end = at
-            if byte == 0x0A:
-                continue  # no string goes over an end of line
-        elif byte == 0x3A or byte == 0x7B or byte == 0x7D or byte == 0x5B or byte == 0x5D:
-            shape = ((shape ^ byte) * HASH_FACTOR) & HASH_MASK
-            if byte == 0x3A:
-                for i in range(key, min(key_end, end)):
-                    shape = ((shape ^ data[i]) * HASH_FACTOR) & HASH_MASK
-        elif byte == 0x0A:
-            lines[0, n] = at + 1
-            lines[1, n] = cython.cast(cython.longlong, shape >> 1)
-            n += 1
-            shape = HASH_START
-        at += 1
-    lines[0, n] = end
-    lines[1, n] = cython.cast(cython.longlong, shape >> 1)
-    return n + 1
+                crc = (crc >> 8) ^ table[(crc & 0xFF) ^ data[at]]
+                at += 1
+            out[r] = crc ^ ONES
 
 
 def line_shapes(
@@ -282,6 +193,38 @@ def line_shapes(
     for what follows the last of them. Lines with the same hash have the same keys in the same
     objects. Returns how many lines there are.
     """
+    n: cython.Py_ssize_t = 0
+    at: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    key: cython.Py_ssize_t = 0
+    key_end: cython.Py_ssize_t = 0
+    byte: cython.uchar
+    shape: cython.ulonglong = HASH_START
     with cython.nogil:
-        n = _line_shapes(data, end, lines)
-    return n
+        while at < end:
+            byte = data[at]
+            if byte == 0x22:
+                key = at
+                at += 1
+                while at < end:
+                    byte = data[at]
+                    if byte == 0x22 or byte == 0x0A:
+                        break
+                    at += 2 if byte == 0x5C else 1
+                key_end = at
+                if byte == 0x0A:
+                    continue  # no string goes over an end of line
+            elif byte == 0x3A or byte == 0x7B or byte == 0x7D or byte == 0x5B or byte == 0x5D:
+                shape = ((shape ^ byte) * HASH_FACTOR) & HASH_MASK
+                if byte == 0x3A:
+                    for i in range(key, min(key_end, end)):
+                        shape = ((shape ^ data[i]) * HASH_FACTOR) & HASH_MASK
+            elif byte == 0x0A:
+                lines[0, n] = at + 1
+                lines[1, n] = cython.cast(cython.longlong, shape >> 1)
+                n += 1
+                shape = HASH_START
+            at += 1
+        lines[0, n] = end
+        lines[1, n] = cython.cast(cython.longlong, shape >> 1)
+    return n + 1
