@@ -43,6 +43,10 @@ STORED_CRC_AT = (
 )
 POLYNOMIALS = (CRC32, CRC32, CRC32C)
 
+# From the first large array that is freed, glibc learns to keep memory of that size for the next
+# one; otherwise it returns each block's pages to the system and has them made again.
+np.empty(31 << 20, np.uint8)
+
 
 @dataclass(slots=True)
 class Block:
