@@ -29,13 +29,8 @@ def listing(path: str) -> Iterator[StoredFile]:
         yield file
 
 
-def listed_top(path: str) -> str:
-    """A path as its listing names it: absolute if it is simply of the disk."""
-    return path if TREES.at(path) is not None else absolute(path)
-
-
 def _local_listing(path: str) -> Iterator[StoredFile]:
-    top = listed_top(path)
+    top = absolute(path)
     if not is_folder(path):
         try:
             status = status_of(path)

@@ -15,10 +15,9 @@ from kfmt_cli.arrow.columns.schema import schema_of
 from kfmt_cli.arrow.columns.tables import MAKERS, PieceRead, rows_of
 from kfmt_cli.arrow.condition import Condition
 from kfmt_cli.arrow.inputs import at_hand, files_of, input_of
-from kfmt_cli.core.urls import name_text
+from kfmt_cli.core.urls import absolute, name_text
 from kfmt_cli.disk.given import troubles
 from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.listings import listed_top
 from kfmt_cli.disk.opening import open_source
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.damage import UNREAD
@@ -112,7 +111,7 @@ class TableScan:
             except InputError as error:
                 self.so_far.unread[name_text(str(error))] = None
                 continue
-            top = listed_top(path).rstrip(os.sep)
+            top = absolute(path).rstrip(os.sep)
             for piece in files:
                 if piece.path in seen:
                     continue
