@@ -28,8 +28,7 @@ def located(path: str) -> str:
     """The path in the form in which it is shown, once the tree that it leads to is known; raises
     InputError."""
     path = plain(path)
-    if not is_local(path):
-        _find_in_store(path)
+    _find_in_store(path)
     while (archive := _archive_in(path)) is not None and TREES.beginning(archive) is None:
         from kfmt_cli.disk.archive import Archive
 
@@ -43,6 +42,9 @@ def located(path: str) -> str:
 
 
 def _find_in_store(url: str) -> None:
+    """Find what is at a URL; nothing for a path of this machine's disk."""
+    if is_local(url):
+        return
     from kfmt_cli.disk.remote import Store
 
     scheme, _, below = url.partition("://")
@@ -143,8 +145,11 @@ def _archive_in(path: str) -> str | None:
         return None
     found = path.rstrip(os.sep)
     while found:
-        if found.endswith(ARCHIVES) and is_file(found):
-            return found
+        if found.endswith(ARCHIVES):
+            if found != path:
+                _find_in_store(found)
+            if is_file(found):
+                return found
         found = found.rpartition(os.sep)[0]
     return None
 

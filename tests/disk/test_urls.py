@@ -303,3 +303,18 @@ def test_what_is_at_a_url_in_another_form_is_read(
         for name in ("lake", "whole")
     ]
     assert rows[0] == rows[1] > 500
+
+
+def test_a_path_in_an_archive_at_a_url(bucket: Bucket, tmp_path: Path) -> None:
+    (tmp_path / "put").mkdir()
+    with tarfile.open(tmp_path / "put/b.tar.gz", "w:gz") as tar:
+        tar.add(BROKER, "b")
+    url = f"{bucket.put(tmp_path / 'put', 'within')}/b.tar.gz/b/orders-0"
+    for command in ("stat", "check", "verify-crc", "dump"):
+        for below in ("", f"/{0:020}.log"):
+            ours = ran(command, url + below, "--json", cwd=tmp_path)
+            theirs = kfmt(command, f"{BROKER}/orders-0{below}", "--json")
+            assert ours.code == theirs.code == 0, ours.err
+            assert ours.out.count("\n") == theirs.out.count("\n") > 0
+    gone = ran("check", f"{url}-none", cwd=tmp_path)
+    assert (gone.code, gone.err) == (3, f"kfmt: {url}-none: No such file or directory\n")
