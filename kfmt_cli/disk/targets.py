@@ -166,16 +166,21 @@ def listed(paths: Iterable[str]) -> tuple[GivenPath | str, ...]:
 
 
 def targets(
-    paths: Sequence[GivenPath | str], complain: Callable[[str], None], *, takes_pipe: bool = False
+    paths: Sequence[GivenPath | str],
+    complain: Callable[[str], None],
+    *,
+    takes_pipe: bool = False,
+    copies: bool = False,
 ) -> Iterator[GivenPath]:
     """The files at each path, the same path once; raises UsageError.
 
     complain: receives errors about missing paths, Redpanda's data and directories that cannot be
-    listed.
+    listed. copies: with the tiered segments that local directories also contain.
     """
     if not takes_pipe:
         refuse_pipe(*(path for path in paths if isinstance(path, str)))
-    yield from without_doubles(_listed(paths, complain, takes_pipe=takes_pipe))
+    found = _listed(paths, complain, takes_pipe=takes_pipe)
+    yield from found if copies else without_doubles(found)
 
 
 def without_doubles(found: Iterable[GivenPath]) -> Iterator[GivenPath]:

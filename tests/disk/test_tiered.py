@@ -414,3 +414,27 @@ def test_a_bucket_that_has_nothing_more_is_read(buckets: Path) -> None:
 def test_sizes_of_retention_are_those_of_the_disk(buckets: Path) -> None:
     for row in ran("stat", "zstd", "--json", cwd=buckets).of("disk_usage"):
         assert (row["freed_now"] or 0) + (row["freed_later"] or 0) <= row["bytes"]
+
+
+def test_a_tiered_copy_completes_a_damaged_one(buckets: Path) -> None:
+    """`replicas` and `merge` compare copies; other commands read what both have once."""
+    for name in ("zstd", "encrypted"):
+        shutil.rmtree(buckets / name)
+    whole = ran("replicas", BROKER, "plain", cwd=buckets).out
+    alone = ran("replicas", BROKER, cwd=buckets).out
+    assert whole.splitlines()[1:] == alone.splitlines()[1:]
+    shutil.copytree(BROKER, buckets / "broker")
+    log = buckets / "broker/txn-0" / f"{0:020}.log"
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    log.write_bytes(data)
+    lost = ran("merge", "broker", "--topics", "txn", "--to", "lost", cwd=buckets)
+    assert (lost.code, "in no replica: 174–179" in lost.out) == (1, True)
+    shown = ran("replicas", "broker", "plain", cwd=buckets).out
+    assert "kfmt merge broker plain --to DST" in shown
+    done = ran("merge", "broker", "plain", "--topics", "txn", "--to", "merged", cwd=buckets)
+    assert (done.code, "174–179 from plain/txn-0" in done.out) == (0, True)
+    for name in sorted(path.name for path in (BROKER / "txn-0").glob("*.log")):
+        assert (buckets / "merged/txn-0" / name).read_bytes() == (
+            BROKER / "txn-0" / name
+        ).read_bytes()

@@ -95,7 +95,7 @@ class CheckPaths:
         the same id are of one broker, not copies."""
         # A directory's name and its neighbours matter.
         named = [normalized(path) if isinstance(path, str) else path for path in paths]
-        found = list(targets(named, self.run.complain))
+        found = list(targets(named, self.run.complain, copies=not together))
         folders = self._folders(found)
         self._complain_of_none(found, folders)
         groups = self._groups(found, folders)

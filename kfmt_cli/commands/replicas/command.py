@@ -57,7 +57,8 @@ class ComparedPartition:
             return "damaged"
         if any(not copy.log_end for copy in copies):
             return "empty" if self.found.whole else "identical"
-        return "behind" if len({copy.log_end for copy in copies}) > 1 else "identical"
+        ends = {copy.log_end for copy in copies if not copy.is_tiered}
+        return "behind" if len(ends) > 1 else "identical"
 
     @property
     def needs_decision(self) -> bool:

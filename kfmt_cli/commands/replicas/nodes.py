@@ -25,6 +25,7 @@ from kfmt_cli.commands.check.checked_directory import CheckedDirectory
 from kfmt_cli.commands.check.command import CheckedPaths
 from kfmt_cli.core.urls import name_text
 from kfmt_cli.core.uuids import uuid_text
+from kfmt_cli.disk.given import is_tiered
 from kfmt_cli.disk.kinds import PARTITION_METADATA
 from kfmt_cli.disk.kinds.kind import Input, read_whole
 from kfmt_cli.disk.names import parsed_place, suffix_of
@@ -63,6 +64,8 @@ class DiskReplica:
     damaged: Ranges = field(default_factory=list)
     segments: list[tuple[int, int, int, int]] = field(default_factory=list)
     """Base offset, first offset, end offset and fingerprint of each log."""
+    is_tiered: bool = False
+    """It is in tiered storage, which has closed segments only."""
     is_set_aside: bool = False
     """The broker does not take it for the partition's replica: it has another topic id."""
 
@@ -214,6 +217,7 @@ def _copy(
 ) -> DiskReplica:
     copy = DiskReplica(node.index, node.node_id, directory, replica.folder, report.shown)
     copy.topic_id = _topic_id(replica.folder, unread)
+    copy.is_tiered = is_tiered(replica.folder)
     for log in report.prints:
         first, end = report.extents.get(log.base, (log.base, log.base))
         copy.segments.append((log.base, first, end, log.fingerprint))
