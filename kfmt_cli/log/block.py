@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -45,7 +46,8 @@ POLYNOMIALS = (CRC32, CRC32, CRC32C)
 
 # From the first large array that is freed, glibc learns to keep memory of that size for the next
 # one; otherwise it returns each block's pages to the system and has them made again.
-np.empty(31 << 20, np.uint8)
+with suppress(MemoryError):
+    np.empty(31 << 20, np.uint8)
 
 
 @dataclass(slots=True)
