@@ -1,6 +1,6 @@
 """CRC-32 and CRC-32C of many regions of a block.
 
-The compiled loop handles small regions, for which a library call would cost more than the work.
+A compiled loop handles small regions, for which a library call would cost more than the work.
 zlib and the crc32c package, which use CPU instructions, handle long ones.
 """
 
@@ -43,7 +43,7 @@ def _table(polynomial: int) -> array.array[int]:
 def crc_of_regions(polynomial: int, data: Buffer, starts: IntArray, ends: IntArray) -> IntArray:
     """The CRC of each region of `data`."""
     out = np.empty(len(starts), np.int64)
-    if int((ends - starts).sum()) >= LONG_REGION * len(starts):
+    if not scan.COMPILED or int((ends - starts).sum()) >= LONG_REGION * len(starts):
         crc = _library(polynomial)
         view = memoryview(data)
         bounds = zip(starts.tolist(), ends.tolist(), strict=True)
