@@ -25,7 +25,6 @@ _OF_BATCHES = expansion(
     ("batch_position", "position", None, None),
     ("file_number", "file_number", None, None),
     ("timestamp_type", "timestamp_type", None, None),
-    ("has_timestamp", "has_timestamp", None, None),
     ("is_v2", "is_v2", None, None),
 )
 _OF_V2 = expansion(
@@ -65,7 +64,7 @@ def read_complete(run: Block, limit: Limit) -> Records:
 
 def complete(block: Block, records: Records) -> None:
     """Fill the columns that only outputs need, and add malformed records to the findings."""
-    records.add_columns()
+    records.add_columns()  # of an empty block, too
     batches, rows = block.batches, records.rows
     if not len(batches):
         return

@@ -51,9 +51,10 @@ class Records:
 
     def add_columns(self) -> None:
         """Add the columns that only outputs need, with zeros."""
-        if self.rows.names is READ_NAMES:
-            self.rows.data[len(READ_NAMES) :] = 0
-            self.rows = RecordTable(RECORD_NAMES, self.rows.data)
+        rows = self.rows
+        if len(rows.names) == len(READ_NAMES):
+            rows.data[len(READ_NAMES) :] = 0
+            rows.names = RECORD_NAMES  # of all who have the table
 
 
 def read_v2(block: Block, limit: Limit) -> Records:
@@ -90,8 +91,8 @@ def fill(block: Block, records: Records, program: IntArray) -> None:
 
 
 def expansion(*instructions: tuple[str, str, str | None, str | None]) -> IntArray:
-    """A program for `fill`: (column, batch column, record column to add, batch column that must be
-    set)."""
+    """A program for `kernel.expand`: (column, batch column, record column to add, batch column that
+    must be set)."""
     return np.array(
         [
             (

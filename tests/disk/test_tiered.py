@@ -416,6 +416,21 @@ def test_sizes_of_retention_are_those_of_the_disk(buckets: Path) -> None:
         assert (row["freed_now"] or 0) + (row["freed_later"] or 0) <= row["bytes"]
 
 
+def test_a_broker_that_ends_before_its_tiered_copy(buckets: Path) -> None:
+    for name in ("zstd", "encrypted"):
+        shutil.rmtree(buckets / name)
+    shutil.copytree(BROKER, buckets / "broker")
+    for later in (357, 635, 736):
+        for file in (buckets / "broker/txn-0").glob(f"{later:020}.*"):
+            file.unlink()
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        (buckets / "broker" / name).unlink()
+    shown = ran("replicas", "broker", "plain", cwd=buckets).out
+    (row,) = (line for line in shown.splitlines() if line.startswith(" txn-0"))
+    assert row.split()[-4:] == ["behind", "357,", "loses", "357–634"]
+    assert "but its log ends at 357 and plain/txn-0's at 635" in shown
+
+
 def test_a_tiered_copy_completes_a_damaged_one(buckets: Path) -> None:
     """`replicas` and `merge` compare copies; other commands read what both have once."""
     for name in ("zstd", "encrypted"):
@@ -424,6 +439,12 @@ def test_a_tiered_copy_completes_a_damaged_one(buckets: Path) -> None:
     alone = ran("replicas", BROKER, cwd=buckets).out
     assert whole.splitlines()[1:] == alone.splitlines()[1:]
     shutil.copytree(BROKER, buckets / "broker")
+    for name in (f"{0:020}.{suffix}" for suffix in ("log", "index", "timeindex", "txnindex")):
+        (buckets / "broker/txn-0" / name).rename(buckets / name)
+    with_less = ran("replicas", "broker", "plain", cwd=buckets).out
+    assert with_less.splitlines()[2:] == alone.splitlines()[2:]  # what is only tiered is not lost
+    for name in (f"{0:020}.{suffix}" for suffix in ("log", "index", "timeindex", "txnindex")):
+        (buckets / name).rename(buckets / "broker/txn-0" / name)
     log = buckets / "broker/txn-0" / f"{0:020}.log"
     data = bytearray(log.read_bytes())
     data[len(data) // 2] ^= 0xFF

@@ -281,7 +281,9 @@ class Merge:
             ],
             "missing": as_lists(missing),
         }
-        parts = [f"{_ranges(source.offsets)} from {_name(source.replica)}" for source in sources]
+        parts = [
+            f"{_ranges(source.offsets)} from {safe(source.replica.owner)}" for source in sources
+        ]
         lost = f"; in {self._no_replica}: {_ranges(missing)}" if missing else ""
         words = f"{safe(str(below))}: {'; '.join(parts)}{lost}\n"
         self.run.sink.document(MERGED, row, [words])
@@ -358,12 +360,6 @@ def _ids(branch: Branch) -> list[int]:
 
 def _words_of(branch: Branch) -> str:
     return f"latest epoch {branch.latest_epoch}, log end offset {branch.end}"
-
-
-def _name(replica: DiskReplica) -> str:
-    if replica.broker_id is None:
-        return safe(replica.file or "")
-    return f"broker {replica.broker_id}"
 
 
 def _ranges(ranges: Ranges) -> str:

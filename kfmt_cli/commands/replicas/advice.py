@@ -173,7 +173,7 @@ def _branches_to_keep(partition: ComparedPartition) -> Iterator[NextStep]:
         if replica.file is not None and own:
             command = f"kfmt salvage {shell_path(replica.file)} DST"
             records = count(own, "offset")
-            words = f"keeps the {records} that only broker {replica.broker_id} has"
+            words = f"keeps the {records} that only {replica.owner} has"
             if branch.parted_at:
                 words += f", from offset {branch.parted_at} onward"
             yield NextStep(replica.file, command, words)

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 
-from kfmt_cli.broker.start.ranges import Ranges, merged, without
+from kfmt_cli.broker.start.ranges import Ranges, common, merged, without
 from kfmt_cli.checks.comparison import Comparison
 from kfmt_cli.commands.replicas.nodes import DiskReplica
 from kfmt_cli.core.codecs.decompress import Limit
@@ -65,13 +65,17 @@ class Compared:
         return next((b.parted_at for b in self.branches if copy in b.copies), None)
 
     def lost_with(self, leader: DiskReplica | None) -> Ranges:
-        """The offsets of the newest branch that a leader's log does not have after its start."""
+        """The offsets of the newest branch that a leader does not have after its start: neither in
+        its log, nor below it in tiered storage."""
         if leader is None:
             return self.whole
         kept, parted = leader.kept, self.parted_at(leader)
         if parted is not None:
             kept = without(kept, [(parted, _REST)])
-        return without(self.whole, kept)
+        below = [(-1, (leader.start_after or 0) - 1)]
+        newest = (copy for branch in self.branches[:1] for copy in branch.copies)
+        tiered = [range_ for copy in newest if copy.is_tiered for range_ in copy.undamaged]
+        return without(without(self.whole, kept), common(merged(tiered), below))
 
     def returning_with(self, leader: DiskReplica | None) -> Ranges:
         """The offsets whose records a leader's log has, and that the newest branch replaced."""

@@ -49,7 +49,7 @@ class ComparedPartition:
     def verdict(self) -> str:
         """How its replicas relate, the worst first."""
         copies = self.copies
-        if any(copy.is_set_aside for copy in copies):
+        if any(copy.is_set_aside and not copy.is_tiered for copy in copies):
             return "foreign"
         if len(self.found.branches) > 1:
             return "diverged"
@@ -57,8 +57,10 @@ class ComparedPartition:
             return "damaged"
         if any(not copy.log_end for copy in copies):
             return "empty" if self.found.whole else "identical"
-        ends = {copy.log_end for copy in copies if not copy.is_tiered}
-        return "behind" if len(ends) > 1 else "identical"
+        last = max((copy.log_end or 0 for copy in copies), default=0)
+        # Tiered storage has closed segments only: it ends before the brokers' logs.
+        owned = [copy for copy in copies if not copy.is_tiered] or copies
+        return "behind" if any(copy.log_end != last for copy in owned) else "identical"
 
     @property
     def needs_decision(self) -> bool:

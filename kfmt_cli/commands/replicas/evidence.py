@@ -51,9 +51,9 @@ def _short_leaders(
         longest = max(others, key=lambda other: other.log_end or 0, default=None)
         if longest is not None and (longest.log_end or 0) > mine:
             yield (
-                f"broker {copy.broker_id} {names[copy.broker_id]}, but its log ends at {mine} and "
-                f"broker {longest.broker_id}'s at {longest.log_end}: its last records are lost, or "
-                "its disk is new or an old copy"
+                f"{copy.owner} {names[copy.broker_id]}, but its log ends at {mine} and "
+                f"{longest.owner}'s at {longest.log_end}: its last records are lost, or its disk "
+                "is new or an old copy"
             )
 
 
@@ -69,13 +69,13 @@ def _below_watermarks(
         mine, own = copy.log_end or 0, copy.high_watermark or 0
         if mine < own:
             yield (
-                f"the log of broker {copy.broker_id} ends at {mine}, below its own high watermark, "
-                f"{own}: it has lost offsets"
+                f"the log of {copy.owner} ends at {mine}, below its own high watermark, {own}: it "
+                "has lost offsets"
             )
         elif copy.broker_id in metadata.state.isr and mine < highest:
             yield (
-                f"broker {copy.broker_id} is in the ISR, but its log ends at {mine}, below the "
-                f"high watermark of another replica, {highest}"
+                f"{copy.owner} is in the ISR, but its log ends at {mine}, below the high "
+                f"watermark of another replica, {highest}"
             )
 
 
@@ -85,7 +85,7 @@ def _missing_directories(
     del metadata, found
     for copy in copies:
         if copy.folder is None:
-            yield f"broker {copy.broker_id} has no directory for the partition"
+            yield f"{copy.owner} has no directory for the partition"
 
 
 def _lost_epochs(
@@ -100,8 +100,8 @@ def _lost_epochs(
     for copy in copies:
         if copy is not own and copy.latest_epoch == epoch and not copy.is_set_aside:
             yield (
-                f"broker {copy.broker_id} has batches of leader epoch {epoch}, but that epoch's "
-                f"leader, broker {leader}, has none"
+                f"{copy.owner} has batches of leader epoch {epoch}, but that epoch's leader, "
+                f"broker {leader}, has none"
             )
 
 
@@ -111,7 +111,10 @@ def _other_topics(
     del found
     for copy in copies:
         if copy.topic_id not in (None, metadata.topic_id):
+            becomes = "the broker renames the directory to -stray"
+            if copy.is_tiered:
+                becomes = "it is the tiered storage of another topic of this name, and is not used"
             yield (
-                f"the replica of broker {copy.broker_id} has topic id {copy.topic_id}, but the "
-                f"metadata has {metadata.topic_id}: the broker renames the directory to -stray"
+                f"the replica of {copy.owner} has topic id {copy.topic_id}, but the metadata has "
+                f"{metadata.topic_id}: {becomes}"
             )

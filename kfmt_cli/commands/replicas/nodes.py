@@ -70,6 +70,11 @@ class DiskReplica:
     """The broker does not take it for the partition's replica: it has another topic id."""
 
     @property
+    def owner(self) -> str:
+        """Its broker, or its directory if that is not known to be a broker's."""
+        return f"broker {self.broker_id}" if self.broker_id is not None else self.file or ""
+
+    @property
     def latest_epoch(self) -> int | None:
         """The leader epoch of the last batch."""
         return self.epochs[-1][0] if self.epochs else None

@@ -154,7 +154,7 @@ def _relation(partition: ComparedPartition) -> str:
     """How the replicas relate."""
     words = []
     for branch in partition.found.branches[1:]:
-        ids = ",".join(str(each.broker_id) for each in branch.copies)
+        ids = ",".join(each.owner.removeprefix("broker ") for each in branch.copies)
         words.append(f"{ids} diverged at {branch.parted_at}")
     return "; ".join(words) or partition.verdict
 
