@@ -20,7 +20,7 @@ from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Input, Kind, quoted
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG, LOGS
 from kfmt_cli.disk.listings import listing
-from kfmt_cli.disk.names import MANIFEST, left_out_words, mark_of, partition_of
+from kfmt_cli.disk.names import MANIFEST, distinct_paths, left_out_words, mark_of, partition_of
 from kfmt_cli.disk.redpanda import REDPANDA, is_redpanda_log
 from kfmt_cli.disk.tree import is_of_broker
 from kfmt_cli.disk.trees import TREES, Opener
@@ -85,7 +85,7 @@ def _listed(
 ) -> Iterator[Piece]:
     """List the files of all topics. stated: receives the manifests of tiered storage, by the name
     prefixes of their segments."""
-    for path in request.paths:
+    for path in distinct_paths(request.paths):
         given, marked, folder, leaves_out = iter(listed(path)), set[str](), "", False
         is_kafka, is_redpanda = False, False
         first = list(islice(given, 2))

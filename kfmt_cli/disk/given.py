@@ -17,6 +17,7 @@ from kfmt_cli.disk.trees import TREES
 from kfmt_cli.errors import InputError
 
 if TYPE_CHECKING:
+    from kfmt_cli.disk.remote import Store
     from kfmt_cli.disk.tiered import Bucket
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.lz4", ".tar.bz2", ".tar.xz", ".zip")
@@ -28,7 +29,9 @@ def located(path: str) -> str:
     """The path in the form in which it is shown, once the tree that it leads to is known; raises
     InputError."""
     path = plain(path)
-    _find_in_store(path)
+    if not is_local(path):
+        store, below = _store_at(path)
+        store.find(below)
     while (archive := _archive_in(path)) is not None and TREES.beginning(archive) is None:
         from kfmt_cli.disk.archive import Archive
 
@@ -41,10 +44,8 @@ def located(path: str) -> str:
     return path
 
 
-def _find_in_store(url: str) -> None:
-    """Find what is at a URL; nothing for a path of this machine's disk."""
-    if is_local(url):
-        return
+def _store_at(url: str) -> tuple[Store, str]:
+    """The stores of a URL's scheme, and the path in them."""
     from kfmt_cli.disk.remote import Store
 
     scheme, _, below = url.partition("://")
@@ -52,7 +53,7 @@ def _find_in_store(url: str) -> None:
     if not isinstance(store, Store):
         store = Store(f"{scheme}:")
         TREES.add(store)
-    store.find(below)
+    return store, below
 
 
 def file_given(path: str) -> Input:
@@ -144,10 +145,12 @@ def _archive_in(path: str) -> str | None:
     if not any(suffix in path for suffix in ARCHIVES):
         return None
     found = path.rstrip(os.sep)
+    is_unknown = not is_local(path) and not is_there(path)
     while found:
         if found.endswith(ARCHIVES):
-            if found != path:
-                _find_in_store(found)
+            if is_unknown and found != path:
+                store, below = _store_at(found)
+                store.find_object(below)
             if is_file(found):
                 return found
         found = found.rpartition(os.sep)[0]

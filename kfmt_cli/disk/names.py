@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from kfmt_cli.core.urls import absolute, is_url, name_text
+from kfmt_cli.core.urls import absolute, is_url, local, name_text
 
 _NUMBER = re.compile(r"^[+-]?\d{1,20}$")
 MOST_OFFSET = (1 << 63) - 1
@@ -100,6 +100,14 @@ def real_path(path: str, may_be_link: bool = True) -> str:
     folder = folder or (os.sep if path.startswith(os.sep) else "")
     real = _real_folder(folder, depends_on(folder))
     return f"{real.rstrip(os.sep)}{os.sep}{name}"
+
+
+def distinct_paths(paths: Iterable[str]) -> list[str]:
+    """Paths that lead to different files or directories; of those that lead to one, the first."""
+    found: dict[str, str] = {}
+    for path in paths:
+        found.setdefault(real_path(local(path)), path)
+    return list(found.values())
 
 
 @lru_cache(maxsize=1024)

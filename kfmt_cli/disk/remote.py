@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -74,6 +75,13 @@ class Store(Tree):
             self._troubles[top] = list(self._put(listed))
         if is_folder:
             self._whole.add(top)
+
+    def find_object(self, below: str) -> None:
+        """Find the object at a path, if there is one that may be read."""
+        if "/" in below:  # not a bucket
+            with suppress(InputError):
+                found = about(self._url(below))
+                list(self._put(iter([] if found is None else [found])))
 
     def _put(self, listed: Iterator[StoredFile]) -> Iterator[str]:
         """Take the objects that can be files in a directory; yields messages about the others."""

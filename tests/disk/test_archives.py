@@ -92,7 +92,8 @@ def test_a_member_and_what_is_written(folder: Path, tmp_path: Path) -> None:
 def test_an_archive_with_two_names_is_read_once(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     pytest.importorskip("duckdb")
-    spellings = ("a.tar", "./a.tar", str(folder / "a.tar"))
+    (tmp_path / "link.tar").symlink_to(folder / "a.tar")
+    spellings = ("a.tar", "./a.tar", str(folder / "a.tar"), str(tmp_path / "link.tar"))
     rows = []
     for i, given in enumerate((spellings[:1], spellings)):
         of_sql = ran("sql", "SELECT count(*) n FROM records", *given, "--json", cwd=folder)

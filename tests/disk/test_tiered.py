@@ -453,8 +453,13 @@ def test_a_tiered_copy_completes_a_damaged_one(buckets: Path) -> None:
     assert (lost.code, "in no replica: 174–179" in lost.out) == (1, True)
     shown = ran("replicas", "broker", "plain", cwd=buckets).out
     assert "kfmt merge broker plain --to DST" in shown
+    keyed = ran("replicas", "broker", "plain", "--rsm-private-key", KEY, cwd=buckets).out
+    assert f"kfmt merge broker plain --to DST --rsm-private-key {KEY}" in keyed
     done = ran("merge", "broker", "plain", "--topics", "txn", "--to", "merged", cwd=buckets)
     assert (done.code, "174–179 from plain/txn-0" in done.out) == (0, True)
+    shutil.rmtree(buckets / "broker/txn-0")  # its high watermark is in a checkpoint
+    short = ran("merge", "broker", "plain", "--topics", "txn", "--to", "short", cwd=buckets)
+    assert (short.code, "in no replica: 635–735" in short.out) == (1, True)
     for name in sorted(path.name for path in (BROKER / "txn-0").glob("*.log")):
         assert (buckets / "merged/txn-0" / name).read_bytes() == (
             BROKER / "txn-0" / name

@@ -316,5 +316,10 @@ def test_a_path_in_an_archive_at_a_url(bucket: Bucket, tmp_path: Path) -> None:
             theirs = kfmt(command, f"{BROKER}/orders-0{below}", "--json")
             assert ours.code == theirs.code == 0, ours.err
             assert ours.out.count("\n") == theirs.out.count("\n") > 0
+    named = bucket.put(BROKER / "orders-0", "named.tar/orders-0")
+    bucket.requests.clear()
+    assert ran("verify-crc", named, cwd=tmp_path).code == 0
+    assert bucket.requests
+    assert all("orders-0" in request for request in bucket.requests)  # nothing above is asked for
     gone = ran("check", f"{url}-none", cwd=tmp_path)
     assert (gone.code, gone.err) == (3, f"kfmt: {url}-none: No such file or directory\n")

@@ -15,6 +15,7 @@ from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
 from kfmt_cli.broker.start.ranges import merged, size_of_ranges, without
 from kfmt_cli.commands.check.checked_directory import CheckedDirectory
 from kfmt_cli.commands.check.deleted import deleted_in
+from kfmt_cli.disk.given import RSM_PRIVATE_KEY
 from kfmt_cli.disk.names import real_path
 from kfmt_cli.disk.opening import is_on_disk
 from kfmt_cli.findings import files as kind_codes
@@ -56,13 +57,22 @@ def steps_of(
     partitions, and last what is paid for with other partitions' offsets. missing: as for
     `_identify`. complain: receives errors about unreadable logs."""
     down = {start.file for start in starts if not start.starts}
-    yield from _bring_back(listed, complain)
+    yield from with_key(_bring_back(listed, complain))
     yield from (_identify(path, lines) for path, lines in missing)
     moves = [step for report in listed for step in _out_of_the_way(report, down)]
     yield from moves
-    yield from _rescue(listed, {step.file for step in moves})
+    yield from with_key(_rescue(listed, {step.file for step in moves}))
     yield from _repair(listed)
     yield from _force_recovery(listed, starts)
+
+
+def with_key(steps: Iterable[NextStep]) -> Iterator[NextStep]:
+    """The steps, with the key for encrypted segments that this run reads."""
+    key = RSM_PRIVATE_KEY.get()
+    option = "" if key is None else f" --rsm-private-key {shell_path(key)}"
+    for step in steps:
+        joint = f"{step.joint}{option}" if step.joint else ""
+        yield replace(step, command=f"{step.command}{option}", joint=joint)
 
 
 def _for_each(

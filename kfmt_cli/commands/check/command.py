@@ -90,12 +90,14 @@ class CheckPaths:
         found = self.look(paths)
         return show(self.run, found.reports, found.starts, found.partitions)
 
-    def look(self, paths: Sequence[GivenPath | str], *, together: bool = True) -> CheckedPaths:
+    def look(
+        self, paths: Sequence[GivenPath | str], *, together: bool = True, copies: bool = False
+    ) -> CheckedPaths:
         """Check everything under some paths; raises UsageError. together: whether directories with
-        the same id are of one broker, not copies."""
+        the same id are of one broker, not copies. copies: see `targets`."""
         # A directory's name and its neighbours matter.
         named = [normalized(path) if isinstance(path, str) else path for path in paths]
-        found = list(targets(named, self.run.complain, copies=not together))
+        found = list(targets(named, self.run.complain, copies=copies))
         folders = self._folders(found)
         self._complain_of_none(found, folders)
         groups = self._groups(found, folders)

@@ -131,7 +131,8 @@ class Merge:
         others = [r for r in partition.copies if r in limits and r is not best]
         others.sort(key=_worth, reverse=True)
         start = min(replica.log_start or 0 for replica in (best, *others))
-        end = max(min(each.log_end or 0, limits[each]) for each in (best, *others))
+        its = (*branch.copies, *others)
+        end = max(min(_known_end(each), limits.get(each, END)) for each in its)
         parts = [list(self._scans(best, _logs(best), [(start, END)], END, progress))]
         held = [scan.held for scan in parts[0]]
         wanted = gaps = without([(start, END)], (pair for log in held for pair in log.offsets))
@@ -193,10 +194,7 @@ class Merge:
         for branch in branches:
             if self.branch is not None and self.branch in _ids(branch):
                 return branch
-        sides = " and ".join(
-            "{} ({})".format(",".join(map(str, _ids(branch))), _words_of(branch))
-            for branch in branches
-        )
+        sides = " and ".join(f"{safe(branch.owners)} ({_words_of(branch)})" for branch in branches)
         words = f"the replicas {sides} diverged at offset {partition.found.diverged_at}"
         self._refuse(partition, f"{words}; choose one with --branch BROKER")
         return None
@@ -356,6 +354,11 @@ def _around_unheld(scans: Sequence[Scanned], end: int) -> Iterator[Range]:
 
 def _ids(branch: Branch) -> list[int]:
     return [replica.broker_id for replica in branch.copies if replica.broker_id is not None]
+
+
+def _known_end(replica: DiskReplica) -> int:
+    """The end of the offsets that a replica had: those below its high watermark were there."""
+    return max(replica.log_end or 0, replica.high_watermark or 0)
 
 
 def _words_of(branch: Branch) -> str:

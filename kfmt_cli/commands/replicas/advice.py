@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kfmt_cli.broker.start.ranges import size_of_ranges, without
-from kfmt_cli.commands.check.advice import NextStep
+from kfmt_cli.commands.check.advice import NextStep, with_key
 from kfmt_cli.commands.replicas.command import ComparedPartition, DeadCluster
 from kfmt_cli.commands.replicas.orders import End, Order
 from kfmt_cli.render.style import count, shell_path
@@ -143,11 +143,13 @@ def _listed(nodes: Sequence[int], last: str = "and") -> str:
 
 def steps_of(found: DeadCluster, paths: Iterable[str]) -> Iterator[NextStep]:
     """The commands that keep what every order loses or sets aside."""
+    steps: list[NextStep] = []
     costs = costs_of(found)
     if costs and (best := best_of(costs)).lost:
-        yield _to_merge(found, best, " ".join(shell_path(p) for p in paths))
+        steps.append(_to_merge(found, best, " ".join(shell_path(p) for p in paths)))
     for partition in found.partitions:
-        yield from _branches_to_keep(partition)
+        steps += _branches_to_keep(partition)
+    return with_key(steps)
 
 
 def _to_merge(found: DeadCluster, best: Cost, names: str) -> NextStep:

@@ -31,6 +31,11 @@ class Branch:
         return max(copy.log_end or 0 for copy in self.copies)
 
     @property
+    def owners(self) -> str:
+        """The brokers, or directories, of its replicas."""
+        return ",".join(copy.owner.removeprefix("broker ") for copy in self.copies)
+
+    @property
     def latest_epoch(self) -> int | None:
         """The latest leader epoch of its replicas."""
         epochs = [copy.latest_epoch for copy in self.copies if copy.latest_epoch is not None]

@@ -10,7 +10,14 @@ from kfmt_cli.commands.check.checked_directory import CheckedDirectory
 from kfmt_cli.commands.check.command import CheckedPaths, CheckPaths
 from kfmt_cli.commands.replicas.branches import Compared, compared
 from kfmt_cli.commands.replicas.evidence import evidence_of
-from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica, Place, copies_of, nodes_of
+from kfmt_cli.commands.replicas.nodes import (
+    ClusterNode,
+    DiskReplica,
+    Place,
+    copies_of,
+    nodes_of,
+    watermarks_of,
+)
 from kfmt_cli.commands.replicas.orders import (
     Elections,
     End,
@@ -118,7 +125,7 @@ class CompareDisks:
     def look(self, paths: tuple[str, ...], orders: Sequence[str]) -> DeadCluster:
         """Compare the replicas under some paths; raises UsageError, InputError."""
         task = CheckPaths(self.run, self.jobs, self.limit, prints=True)
-        return self.compare(task.look(paths, together=False), orders)
+        return self.compare(task.look(paths, together=False, copies=True), orders)
 
     def compare(self, checked: CheckedPaths, orders: Sequence[str] = ()) -> DeadCluster:
         """Compare the replicas that `check` found; raises UsageError, InputError."""
@@ -156,7 +163,7 @@ class CompareDisks:
         unread: list[InputError],
     ) -> ComparedPartition:
         metadata = None if elections is None else elections.image.partitions.get(place)
-        copies = _admitted(copies, nodes, metadata)
+        copies = _admitted(place, copies, nodes, metadata)
         try:
             found = compared(copies, self.limit)
         except InputError as error:
@@ -263,7 +270,10 @@ def judge_nodes(nodes: Sequence[ClusterNode], deciding: ClusterNode | None) -> l
 
 
 def _admitted(
-    copies: list[DiskReplica], nodes: list[ClusterNode], metadata: PartitionInMetadata | None
+    place: Place,
+    copies: list[DiskReplica],
+    nodes: list[ClusterNode],
+    metadata: PartitionInMetadata | None,
 ) -> list[DiskReplica]:
     """The replicas of a partition, with those that are missing and those that are set aside."""
     for copy in copies:
@@ -278,7 +288,12 @@ def _admitted(
         return copies
     there = {copy.broker_id for copy in copies if nodes[copy.node].why_not is None}
     missing = [
-        DiskReplica(node.index, node.node_id, node.directories[0])
+        DiskReplica(
+            node.index,
+            node.node_id,
+            node.directories[0],
+            high_watermark=max(filter(None, watermarks_of(node, place)), default=None),
+        )
         for node in nodes
         if node.node_id in metadata.state.replicas
         and node.node_id not in there

@@ -152,10 +152,8 @@ def _of_broker(broker: int) -> Column:
 
 def _relation(partition: ComparedPartition) -> str:
     """How the replicas relate."""
-    words = []
-    for branch in partition.found.branches[1:]:
-        ids = ",".join(each.owner.removeprefix("broker ") for each in branch.copies)
-        words.append(f"{ids} diverged at {branch.parted_at}")
+    older = partition.found.branches[1:]
+    words = [f"{branch.owners} diverged at {branch.parted_at}" for branch in older]
     return "; ".join(words) or partition.verdict
 
 

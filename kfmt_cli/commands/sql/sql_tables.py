@@ -18,6 +18,7 @@ from kfmt_cli.arrow.inputs import at_hand, files_of, input_of
 from kfmt_cli.core.urls import absolute, name_text
 from kfmt_cli.disk.given import troubles
 from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.names import real_path
 from kfmt_cli.disk.opening import open_source
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.damage import UNREAD
@@ -113,9 +114,10 @@ class TableScan:
                 continue
             top = absolute(path).rstrip(os.sep)
             for piece in files:
-                if piece.path in seen:
+                real = real_path(piece.path)
+                if real in seen:
                     continue
-                seen.add(piece.path)
+                seen.add(real)
                 named = replace(piece, path=path.rstrip(os.sep) + piece.path.removeprefix(top))
                 if piece.trouble is None:
                     yield named

@@ -126,7 +126,7 @@ class Stat:
         if not self.asked and self.sample is None:
             names = (path if isinstance(path, str) else path.path for path in paths)
             of_directories = by_directory(partitions)
-            for path, real in _outermost(filter(is_folder, names)):
+            for path, real in _outermost(filter(_is_folder, names)):
                 show_usage(self.run, path, of_directories.get(real, []), is_told=len(rows) > 1)
         try_codecs(self.run, self.what_if, partitions, self.limit, self.codec_sample)
 
@@ -257,6 +257,13 @@ def _place(name: str) -> tuple[Any, Any, Any]:
     """Topic, partition and log directory from the displayed name of a partition or log."""
     topic, number, log_dir = place_members(name, Placed.PARTITION).values()
     return topic, number, log_dir
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return is_folder(path)
+    except InputError:  # a corrupt archive; reading it reports it
+        return False
 
 
 def _outermost(paths: Iterable[str]) -> Iterator[tuple[str, Path]]:
