@@ -154,16 +154,20 @@ def steps_of(found: DeadCluster, paths: Iterable[str]) -> Iterator[NextStep]:
 
 def _to_merge(found: DeadCluster, best: Cost, names: str) -> NextStep:
     """The command that keeps what even the best order loses. Where replicas have diverged, it
-    takes the branch of the broker that starts first, which the others then follow."""
-    first = best.order.stages[0].nodes[0]
+    takes the branch of the broker that leads, which the others then follow."""
+    ends = (end for each in found.partitions for end in each.ends if end.order is best.order)
+    leaders = sorted({end.leader for end in ends if end.lost and end.leader is not None})
+    leaders = leaders or [best.order.stages[0].nodes[0]]
     parted = any(len(partition.found.branches) > 1 for partition in found.partitions)
-    branch = f" --branch {first}" if parted else ""
+    branch = f" --branch {leaders[0]}" if parted else ""
+    its = f"broker {leaders[0]}'s directories with these, and start it first"
+    if len(leaders) > 1:
+        its = f"the directories of brokers {_listed(leaders)} with these, and start them first"
     return NextStep(
         names,
         f"kfmt merge {names} --to DST{branch}",
         f"merges the best log of each partition, with the {count(best.lost, 'offset')} that even "
-        f"the best order loses; replace broker {first}'s directories with these, and start it "
-        "first",
+        f"the best order loses; replace {its}",
     )
 
 

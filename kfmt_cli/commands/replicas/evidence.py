@@ -62,12 +62,13 @@ def _below_watermarks(
 ) -> Iterator[str]:
     """A replica in the ISR ends below a high watermark, or a replica below its own."""
     del found
-    highest = max((copy.high_watermark or 0 for copy in copies), default=0)
     for copy in copies:
         if copy.is_set_aside:
             continue
+        others = (other.high_watermark or 0 for other in copies if other is not copy)
+        highest = max(others, default=0)
         mine, own = copy.log_end or 0, copy.high_watermark or 0
-        if mine < own:
+        if mine < own and copy.folder is not None:
             yield (
                 f"the log of {copy.owner} ends at {mine}, below its own high watermark, {own}: it "
                 "has lost offsets"
