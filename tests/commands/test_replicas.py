@@ -17,6 +17,7 @@ from kfmt_cli.broker.cluster.election import Elected, Stage
 from kfmt_cli.commands.replicas.orders import End, Order
 from tests.support.dead_clusters import LOG, flip
 from tests.support.samples import Done, kfmt
+from tools.kafka import SAMPLES
 
 CLUSTERS = Path(__file__).parent.parent / "kept" / "clusters"
 OUTCOMES: list[dict[str, Any]] = json.loads((CLUSTERS / "outcomes.json").read_text())
@@ -275,3 +276,17 @@ def test_an_end_is_certain_if_it_is_the_only_one() -> None:
     order = Order("1", (Stage((1,)),))
     assert End.offline(order).is_certain
     assert not End(order, [Elected(1), Elected(2)], [None, None]).is_certain
+
+
+def test_the_merged_log_replaces_that_of_the_broker_that_leads(tmp_path: Path) -> None:
+    """Of two orders that cost the same, the one is named first whose first broker cannot lead."""
+    directories = [tmp_path / name for name in ("kafka-3.9.1-broker1", "kafka-3.9.1-broker2")]
+    for directory in directories:
+        shutil.copytree(SAMPLES / directory.name, directory)
+    log = max((directories[1] / "replicated-0").glob("*.log"))
+    log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
+    done = kfmt("replicas", *directories, "--json")
+    (step,) = done.of("next")
+    (partition,) = (row for row in done.of("replicas") if row["topic"] == "replicated")
+    assert partition["isr"] == [2]
+    assert step["price"].endswith("replace broker 2's directories with these, and start it first")
