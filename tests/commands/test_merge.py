@@ -138,6 +138,19 @@ def test_an_epoch_below_that_of_the_batch_before_does_not_fit(tmp_path: Path) ->
     assert code == 1
 
 
+def test_a_damaged_epoch_does_not_keep_later_batches_out(tmp_path: Path) -> None:
+    """No checksum covers the epoch of a batch."""
+    one = broker(tmp_path / "1", WHOLE[:15])
+    log = one / "t-0" / LOG
+    data = bytearray(log.read_bytes())
+    data[positions(bytes(data))[9] + 12] = 0x40
+    log.write_bytes(data)
+    two, rest = broker(tmp_path / "2", WHOLE[:2]), broker(tmp_path / "rest", WHOLE[14:])
+    shutil.copy(rest / "t-0" / f"{140:020}.log", two / "t-0")
+    code, (row,), _ = merged(one, two, "--to", tmp_path / "to")
+    assert (code, row["offsets"], row["missing"]) == (0, [[0, 199]], [])
+
+
 def test_the_longest_log_and_the_earliest_start(tmp_path: Path) -> None:
     one, two = broker(tmp_path / "1", WHOLE[:12]), broker(tmp_path / "2", WHOLE[8:])
     code, (row,), _ = merged(one, two, "--to", tmp_path / "to")

@@ -265,7 +265,9 @@ class _Taken:
             return np.ones(len(rows), np.bool_)
         epoch = log.epoch[rows]
         at = np.searchsorted(self.base, log.base[rows])
-        before = np.insert(np.maximum.accumulate(self.epoch), 0, -1)[at]
+        # The batch before, not the greatest so far: no checksum covers the epoch.
+        latest = np.maximum.accumulate(np.where(self.epoch >= 0, np.arange(len(self.epoch)), -1))
+        before = np.insert(np.where(latest >= 0, self.epoch[latest], -1), 0, -1)[at]
         after = np.append(self.epoch, END)[at]
         fits: BoolArray = (epoch < 0) | ((epoch >= before) & ((epoch <= after) | (after < 0)))
         return fits
