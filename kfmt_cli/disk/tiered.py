@@ -158,8 +158,8 @@ class Bucket(Overlay):
     _logs: dict[str, StoredLog] = field(default_factory=dict)
     _files: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     """The bytes of the other files, and their times."""
-    _folders: set[str] = field(default_factory=set)
-    """The directories of the partitions."""
+    _folders: dict[str, str] = field(default_factory=dict)
+    """The topic id of each partition, by its directory."""
     _listing: Listing | None = None
 
     def listed(self, path: str) -> DirectoryEntries:
@@ -272,7 +272,9 @@ class Bucket(Overlay):
         place = segment.manifest.remote_log_segment_metadata.remote_log_segment_id
         named = place.topic_id_partition.topic_partition
         folder = f"{named.topic}-{named.partition}"
-        if self._is_stored(folder):  # of the broker that kept the newest segments
+        topic_id = place.topic_id_partition.topic_id
+        is_other = self._folders.get(folder, topic_id) != topic_id  # of a topic that was deleted
+        if is_other or self._is_stored(folder):  # of the broker that kept the newest segments
             above = segment.log.path.rpartition(os.sep)[0]
             folder = path_in(above[len(self.path) :].strip(os.sep), folder)
         stem = PurePath(segment.log.path).stem
@@ -282,12 +284,11 @@ class Bucket(Overlay):
             words = f"{first} has the same base offset; this copy is skipped"
             self._left_out.append(f"{segment.shown}: {words}")
             return None
-        self._folders.add(folder)
+        self._folders[folder] = topic_id
         self._logs[log] = segment.log
         self._listing = None
         if segment.trouble:
             self._left_out.append(segment.trouble)
-        topic_id = place.topic_id_partition.topic_id
         of_partition = {"partition.metadata": f"version: 0\ntopic_id: {topic_id}".encode()}
         for name, data in (of_partition | segment.indexes).items():
             path = f"{folder}/{name}"

@@ -416,6 +416,27 @@ def test_sizes_of_retention_are_those_of_the_disk(buckets: Path) -> None:
         assert (row["freed_now"] or 0) + (row["freed_later"] or 0) <= row["bytes"]
 
 
+def test_two_topics_of_one_name_are_not_mixed(buckets: Path) -> None:
+    """A topic was deleted and created again, and the bucket has segments of both."""
+    for name in ("zstd", "encrypted"):
+        shutil.rmtree(buckets / name)
+    (stored,) = (buckets / "plain/tiered").iterdir()
+    own, other = stored.name.removeprefix("txn-"), "AAAAAAAAAAAAAAAAAAAAAg"
+    shutil.copytree(stored, stored.with_name(f"txn-{other}"))
+    for file in stored.with_name(f"txn-{other}").rglob("*"):
+        if file.name.startswith(f"{357:020}"):
+            file.unlink()
+        elif file.name.endswith("manifest"):
+            file.write_text(file.read_text().replace(own, other))
+    done = ran("verify-crc", "plain", "--json", cwd=buckets)
+    assert sorted(row["records"] for row in done.of("file")) == [278, 357, 357]
+    assert done.err == ""
+    merged = ran("merge", "plain", "--to", "merged", cwd=buckets)
+    assert (merged.code, "txn-0: 0–634 from plain/" in merged.out) == (0, True)
+    assert f"not used: plain/txn-0: of another topic with this name, topic id {other}" in merged.err
+    assert own in (buckets / "merged/txn-0/partition.metadata").read_text()
+
+
 def test_a_broker_that_ends_before_its_tiered_copy(buckets: Path) -> None:
     for name in ("zstd", "encrypted"):
         shutil.rmtree(buckets / name)

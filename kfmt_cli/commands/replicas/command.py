@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kfmt_cli.broker.cluster.cluster_image import ClusterImage, PartitionInMetadata
@@ -29,6 +29,7 @@ from kfmt_cli.commands.replicas.orders import (
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.render.style import safe
 
 _STRAY = (
     "the newest metadata log does not contain the partition: brokers rename its directories to "
@@ -164,6 +165,10 @@ class CompareDisks:
     ) -> ComparedPartition:
         metadata = None if elections is None else elections.image.partitions.get(place)
         copies = _admitted(place, copies, nodes, metadata)
+        for copy in _of_other_topics(copies) if metadata is None else ():
+            copy.is_set_aside = True
+            words = f"of another topic with this name, topic id {copy.topic_id}"
+            self.run.sink.note(f"not used: {safe(copy.owner)}: {words}\n")
         try:
             found = compared(copies, self.limit)
         except InputError as error:
@@ -300,6 +305,22 @@ def _admitted(
         and node.why_not is None
     ]
     return sorted([*copies, *missing], key=lambda copy: (copy.broker_id is None, copy.broker_id))
+
+
+def _of_other_topics(copies: Sequence[DiskReplica]) -> Iterator[DiskReplica]:
+    """The replicas whose topic id is not that of most; of equally many, that which a broker has, or
+    the longest."""
+    of_topics: dict[str, list[DiskReplica]] = {}
+    for copy in copies:
+        if copy.topic_id is not None and not copy.is_set_aside:
+            of_topics.setdefault(copy.topic_id, []).append(copy)
+
+    def worth(its: list[DiskReplica]) -> tuple[int, bool, int]:
+        is_owned = any(not copy.is_tiered for copy in its)
+        return len(its), is_owned, max(copy.log_end or 0 for copy in its)
+
+    for its in sorted(of_topics.values(), key=worth)[:-1]:
+        yield from its
 
 
 def _reports(checked: CheckedPaths) -> Mapping[str, CheckedDirectory]:
