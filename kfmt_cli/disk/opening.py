@@ -44,7 +44,8 @@ def _not_on_disk(path: str) -> tuple[Tree, str] | None:
 
 
 def is_folder(path: str) -> bool:
-    """Whether a path is known to be a directory, which an archive is; - is not."""
+    """Whether a path is known to be a directory, which an archive is; - is not. Raises InputError
+    for an archive that cannot be read."""
     if path == PIPE:
         return False
     try:

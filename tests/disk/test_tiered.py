@@ -58,6 +58,12 @@ def buckets(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def plain_bucket(tmp_path: Path) -> Path:
+    shutil.copytree(KEPT / "plain", tmp_path / "plain")
+    return tmp_path
+
+
 def key() -> PrivateKey:
     pytest.importorskip("cryptography")
     return PrivateKey.at(str(KEY))
@@ -380,23 +386,23 @@ def test_local_and_tiered_parts_are_one_log(buckets: Path) -> None:
     assert ran("verify-crc", "plain", cwd=buckets).out.count("2 segments") == 1
 
 
-def test_a_partition_that_is_local_too_has_other_paths(buckets: Path) -> None:
+def test_a_partition_that_is_local_too_has_other_paths(plain_bucket: Path) -> None:
     """A log directory with a bucket in it, and a partition of which both have segments."""
-    for name in ("zstd", "encrypted"):
-        shutil.rmtree(buckets / name)
     logs = (BROKER / "txn-0" / f"{base:020}.log" for base in (0, 357))
     whole = [int(offset) for offset in kfmt("cat", *logs, "-f", "%o\n").out.split()]
-    (stored,) = (path.relative_to(buckets) for path in buckets.glob("plain/tiered/txn-*/0"))
-    local = buckets / "txn-0"
+    (stored,) = (
+        path.relative_to(plain_bucket) for path in plain_bucket.glob("plain/tiered/txn-*/0")
+    )
+    local = plain_bucket / "txn-0"
     local.mkdir()
     for file in (BROKER / "txn-0").glob(f"{357:020}.*"):
         shutil.copy(file, local)
-    done = ran("verify-crc", ".", "--json", cwd=buckets)
+    done = ran("verify-crc", ".", "--json", cwd=plain_bucket)
     assert [row["file"] for row in done.of("file")] == [
         f"./txn-0/{357:020}.log",
         f"./{stored}/txn-0/{0:020}.log",
     ]
-    offsets = ran("cat", ".", "-f", "%o\n", cwd=buckets).out.split()
+    offsets = ran("cat", ".", "-f", "%o\n", cwd=plain_bucket).out.split()
     assert sorted(map(int, offsets)) == whole
 
 
@@ -416,11 +422,9 @@ def test_sizes_of_retention_are_those_of_the_disk(buckets: Path) -> None:
         assert (row["freed_now"] or 0) + (row["freed_later"] or 0) <= row["bytes"]
 
 
-def test_two_topics_of_one_name_are_not_mixed(buckets: Path) -> None:
+def test_two_topics_of_one_name_are_not_mixed(plain_bucket: Path) -> None:
     """A topic was deleted and created again, and the bucket has segments of both."""
-    for name in ("zstd", "encrypted"):
-        shutil.rmtree(buckets / name)
-    (stored,) = (buckets / "plain/tiered").iterdir()
+    (stored,) = (plain_bucket / "plain/tiered").iterdir()
     own, other = stored.name.removeprefix("txn-"), "AAAAAAAAAAAAAAAAAAAAAg"
     shutil.copytree(stored, stored.with_name(f"txn-{other}"))
     for file in stored.with_name(f"txn-{other}").rglob("*"):
@@ -428,60 +432,57 @@ def test_two_topics_of_one_name_are_not_mixed(buckets: Path) -> None:
             file.unlink()
         elif file.name.endswith("manifest"):
             file.write_text(file.read_text().replace(own, other))
-    done = ran("verify-crc", "plain", "--json", cwd=buckets)
+    done = ran("verify-crc", "plain", "--json", cwd=plain_bucket)
     assert sorted(row["records"] for row in done.of("file")) == [278, 357, 357]
     assert done.err == ""
-    merged = ran("merge", "plain", "--to", "merged", cwd=buckets)
+    merged = ran("merge", "plain", "--to", "merged", cwd=plain_bucket)
     assert (merged.code, "txn-0: 0–634 from plain/" in merged.out) == (0, True)
     assert f"not used: plain/txn-0: of another topic with this name, topic id {other}" in merged.err
-    assert own in (buckets / "merged/txn-0/partition.metadata").read_text()
+    assert own in (plain_bucket / "merged/txn-0/partition.metadata").read_text()
 
 
-def test_a_broker_that_ends_before_its_tiered_copy(buckets: Path) -> None:
-    for name in ("zstd", "encrypted"):
-        shutil.rmtree(buckets / name)
-    shutil.copytree(BROKER, buckets / "broker")
+def test_a_broker_that_ends_before_its_tiered_copy(plain_bucket: Path) -> None:
+    shutil.copytree(BROKER, plain_bucket / "broker")
     for later in (357, 635, 736):
-        for file in (buckets / "broker/txn-0").glob(f"{later:020}.*"):
+        for file in (plain_bucket / "broker/txn-0").glob(f"{later:020}.*"):
             file.unlink()
     for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
-        (buckets / "broker" / name).unlink()
-    shown = ran("replicas", "broker", "plain", cwd=buckets).out
+        (plain_bucket / "broker" / name).unlink()
+    shown = ran("replicas", "broker", "plain", cwd=plain_bucket).out
     (row,) = (line for line in shown.splitlines() if line.startswith(" txn-0"))
     assert row.split()[-4:] == ["behind", "357,", "loses", "357–634"]
     assert "but its log ends at 357 and plain/txn-0's at 635" in shown
 
 
-def test_a_tiered_copy_completes_a_damaged_one(buckets: Path) -> None:
+def test_a_tiered_copy_completes_a_damaged_one(plain_bucket: Path) -> None:
     """`replicas` and `merge` compare copies; other commands read what both have once."""
-    for name in ("zstd", "encrypted"):
-        shutil.rmtree(buckets / name)
-    whole = ran("replicas", BROKER, "plain", cwd=buckets).out
-    alone = ran("replicas", BROKER, cwd=buckets).out
+    whole = ran("replicas", BROKER, "plain", cwd=plain_bucket).out
+    alone = ran("replicas", BROKER, cwd=plain_bucket).out
     assert whole.splitlines()[1:] == alone.splitlines()[1:]
-    shutil.copytree(BROKER, buckets / "broker")
-    for name in (f"{0:020}.{suffix}" for suffix in ("log", "index", "timeindex", "txnindex")):
-        (buckets / "broker/txn-0" / name).rename(buckets / name)
-    with_less = ran("replicas", "broker", "plain", cwd=buckets).out
+    shutil.copytree(BROKER, plain_bucket / "broker")
+    first = [f"{0:020}.{suffix}" for suffix in ("log", "index", "timeindex", "txnindex")]
+    for name in first:
+        (plain_bucket / "broker/txn-0" / name).rename(plain_bucket / name)
+    with_less = ran("replicas", "broker", "plain", cwd=plain_bucket).out
     assert with_less.splitlines()[2:] == alone.splitlines()[2:]  # what is only tiered is not lost
-    for name in (f"{0:020}.{suffix}" for suffix in ("log", "index", "timeindex", "txnindex")):
-        (buckets / name).rename(buckets / "broker/txn-0" / name)
-    log = buckets / "broker/txn-0" / f"{0:020}.log"
+    for name in first:
+        (plain_bucket / name).rename(plain_bucket / "broker/txn-0" / name)
+    log = plain_bucket / "broker/txn-0" / f"{0:020}.log"
     data = bytearray(log.read_bytes())
     data[len(data) // 2] ^= 0xFF
     log.write_bytes(data)
-    lost = ran("merge", "broker", "--topics", "txn", "--to", "lost", cwd=buckets)
+    lost = ran("merge", "broker", "--topics", "txn", "--to", "lost", cwd=plain_bucket)
     assert (lost.code, "in no replica: 174–179" in lost.out) == (1, True)
-    shown = ran("replicas", "broker", "plain", cwd=buckets).out
+    shown = ran("replicas", "broker", "plain", cwd=plain_bucket).out
     assert "kfmt merge broker plain --to DST" in shown
-    keyed = ran("replicas", "broker", "plain", "--rsm-private-key", KEY, cwd=buckets).out
+    keyed = ran("replicas", "broker", "plain", "--rsm-private-key", KEY, cwd=plain_bucket).out
     assert f"kfmt merge broker plain --to DST --rsm-private-key {KEY}" in keyed
-    done = ran("merge", "broker", "plain", "--topics", "txn", "--to", "merged", cwd=buckets)
+    done = ran("merge", "broker", "plain", "--topics", "txn", "--to", "merged", cwd=plain_bucket)
     assert (done.code, "174–179 from plain/txn-0" in done.out) == (0, True)
-    shutil.rmtree(buckets / "broker/txn-0")  # its high watermark is in a checkpoint
-    short = ran("merge", "broker", "plain", "--topics", "txn", "--to", "short", cwd=buckets)
+    shutil.rmtree(plain_bucket / "broker/txn-0")  # its high watermark is in a checkpoint
+    short = ran("merge", "broker", "plain", "--topics", "txn", "--to", "short", cwd=plain_bucket)
     assert (short.code, "in no replica: 635–735" in short.out) == (1, True)
     for name in sorted(path.name for path in (BROKER / "txn-0").glob("*.log")):
-        assert (buckets / "merged/txn-0" / name).read_bytes() == (
+        assert (plain_bucket / "merged/txn-0" / name).read_bytes() == (
             BROKER / "txn-0" / name
         ).read_bytes()

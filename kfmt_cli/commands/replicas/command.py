@@ -6,18 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kfmt_cli.broker.cluster.cluster_image import ClusterImage, PartitionInMetadata
+from kfmt_cli.broker.start.own_files import HIGH_WATERMARKS
 from kfmt_cli.commands.check.checked_directory import CheckedDirectory
 from kfmt_cli.commands.check.command import CheckedPaths, CheckPaths
 from kfmt_cli.commands.replicas.branches import Compared, compared
 from kfmt_cli.commands.replicas.evidence import evidence_of
-from kfmt_cli.commands.replicas.nodes import (
-    ClusterNode,
-    DiskReplica,
-    Place,
-    copies_of,
-    nodes_of,
-    watermarks_of,
-)
+from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica, Place, copies_of, nodes_of
 from kfmt_cli.commands.replicas.orders import (
     Elections,
     End,
@@ -297,7 +291,7 @@ def _admitted(
             node.index,
             node.node_id,
             node.directories[0],
-            high_watermark=max(filter(None, watermarks_of(node, place)), default=None),
+            high_watermark=max(d.offset(HIGH_WATERMARKS, place) for d in node.directories) or None,
         )
         for node in nodes
         if node.node_id in metadata.state.replicas

@@ -165,12 +165,6 @@ class ClusterNode:
         return NO_EPOCH  # empty before 3.7
 
 
-def watermarks_of(node: ClusterNode, place: Place) -> Iterator[int | None]:
-    """The high watermark of a partition in each log directory of a node; None without one."""
-    for directory in node.directories:
-        yield directory.offsets.get(HIGH_WATERMARKS, {}).get(place)
-
-
 def nodes_of(checked: CheckedPaths, unread: list[InputError]) -> list[ClusterNode]:
     """The nodes whose directories were checked; errors of unreadable files are added to
     `unread`."""
