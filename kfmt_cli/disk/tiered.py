@@ -27,6 +27,7 @@ from kfmt_cli.disk.tiered_keys import PrivateKey, Unlock
 from kfmt_cli.disk.tiered_manifest import (
     Chunking,
     Encryption,
+    IndexPlace,
     Manifest,
     chunk_sizes,
     expanded,
@@ -140,8 +141,8 @@ class _Segment:
     shown: str
     indexes: dict[str, bytes]
     """By their names on a broker's disk."""
-    trouble: str | None
-    """The problem with its log, if any."""
+    troubles: list[str]
+    """The problems with its log and its indexes."""
 
 
 @dataclass(slots=True)
@@ -256,13 +257,13 @@ class Bucket(Overlay):
         manifest = read_manifest(f"{stem}{MANIFEST}")
         log = stored_log(stem, there, manifest.chunking, self.key)
         log = replace(log, modified=status.st_mtime_ns)
-        trouble = None
+        indexes, troubles = _indexes(manifest, stem, log.unlock)
         if there < log.needed:
             words = f"its log is {log.needed - there} bytes too short"
-            trouble = f"{shown}: {words}; reading up to byte {log.size}"
+            troubles.append(f"{words}; reading up to byte {log.size}")
         elif there > log.needed:
-            trouble = f"{shown}: its log has extra bytes after the last chunk"
-        return _Segment(manifest, log, shown, _indexes(manifest, stem, log.unlock), trouble)
+            troubles.append("its log has extra bytes after the last chunk")
+        return _Segment(manifest, log, shown, indexes, [f"{shown}: {each}" for each in troubles])
 
     def _put(self, segment: _Segment | str) -> str | None:
         """Take the files of a segment; returns the path of its log."""
@@ -287,8 +288,7 @@ class Bucket(Overlay):
         self._folders[folder] = topic_id
         self._logs[log] = segment.log
         self._listing = None
-        if segment.trouble:
-            self._left_out.append(segment.trouble)
+        self._left_out += segment.troubles
         of_partition = {"partition.metadata": f"version: 0\ntopic_id: {topic_id}".encode()}
         for name, data in (of_partition | segment.indexes).items():
             path = f"{folder}/{name}"
@@ -335,10 +335,14 @@ def _base_of(stem: str, manifest: Manifest) -> int:
     return int(found[1]) if found else manifest.remote_log_segment_metadata.start_offset
 
 
-def _indexes(manifest: Manifest, stem: str, unlock: Unlock | None) -> dict[str, bytes]:
-    """The indexes of a segment, by their names on a broker's disk."""
+def _indexes(
+    manifest: Manifest, stem: str, unlock: Unlock | None
+) -> tuple[dict[str, bytes], list[str]]:
+    """The indexes of a segment, by their names on a broker's disk, and why some are missing."""
     places, base = manifest.segment_indexes, _base_of(PurePath(stem).name, manifest)
     end = manifest.remote_log_segment_metadata.end_offset + 1
+    found: dict[str, bytes] = {}
+    troubles: list[str] = []
     named = {
         f"{base:020}.index": places.offset,
         f"{base:020}.timeindex": places.timestamp,
@@ -346,16 +350,20 @@ def _indexes(manifest: Manifest, stem: str, unlock: Unlock | None) -> dict[str, 
         f"{end:020}.snapshot": places.producer_snapshot,
         EPOCHS: places.leader_epoch,
     }
-    found = {}
-    with file_at(f"{stem}{STORED_INDEXES}") as stored:
-        for name, place in named.items():
-            if place is not None:
-                if not 0 <= place.position < MOST_POSITION:
-                    raise InputError(f"its manifest puts an index at byte {place.position}")
-                stored.seek(place.position)
-                data = _exactly(stored, place.size)
-                found[name] = _unlocked(manifest.encryption, data, unlock)
-    return found
+    try:
+        with file_at(f"{stem}{STORED_INDEXES}") as stored:
+            for name, place in named.items():
+                if place is None:
+                    continue
+                try:
+                    data = _part(stored, place)
+                    found[name] = _unlocked(manifest.encryption, data, unlock)
+                except InputError as error:
+                    troubles.append(f"{error}; its log is read without {name}")
+    except (OSError, InputError) as error:
+        words = error.strerror if isinstance(error, OSError) else str(error).rpartition(": ")[2]
+        troubles.append(f"{STORED_INDEXES}: {words}; its log is read without its indexes")
+    return found, troubles
 
 
 def _both_epochs(ours: bytes, theirs: bytes) -> bytes:
@@ -381,13 +389,16 @@ def _unlocked(encryption: Encryption | None, data: bytes, unlock: Unlock | None)
     return unlock(data, aad)
 
 
-def _exactly(stored: IO[bytes], size: int) -> bytes:
-    """Read exactly `size` bytes; raises InputError if there are fewer."""
+def _part(stored: IO[bytes], place: IndexPlace) -> bytes:
+    """The bytes of one index; raises InputError if there are fewer."""
+    if place.size < 0 or not 0 <= place.position < MOST_POSITION:
+        raise InputError(f"its manifest puts an index of {place.size} bytes at {place.position}")
+    stored.seek(place.position)
     parts: list[bytes] = []
-    left = size
+    left = place.size
     while left > 0 and (part := stored.read(min(left, PIECE))):
         parts.append(part)
         left -= len(part)
-    if left or size < 0:
+    if left:
         raise InputError(f"{Path(stored.name).suffix[1:]} is {left} bytes too short")
     return b"".join(parts)

@@ -195,15 +195,12 @@ PLACE = ("remoteLogSegmentMetadata", "remoteLogSegmentId", "topicIdPartition", "
     [
         (_told(*PLACE, "topic", value="a\0b"), "belongs to topic"),
         (_told(*PLACE, "topic", value="a" * 250), "belongs to topic"),
-        (_told("segmentIndexes", "offset", "position", value=1 << 64), "index at byte"),
-        (_told("segmentIndexes", "offset", "position", value=(1 << 63) - 1), "index at byte"),
         (
             _told("chunkIndex", "transformedChunks", value=base64.b64encode(_huge()).decode()),
             f"it states {1 << 50} bytes",
         ),
         (_deep, "is malformed"),
         (lambda stem: stem.with_suffix(".log").unlink(), ".log: No such file or directory"),
-        (lambda stem: stem.with_suffix(".indexes").unlink(), ".indexes: No such file"),
         (lambda stem: stem.with_suffix(".rsm-manifest").unlink(), "no manifest, skipped"),
         (lambda stem: _flip(stem.with_suffix(".log")), "chunk"),
         (lambda stem: stem.with_suffix(".rsm-manifest").write_text("{}"), "is malformed"),
@@ -220,6 +217,41 @@ def test_what_is_wrong_with_a_bucket_is_named(change: Any, words: str, buckets: 
     assert f"tiered/{TXN}/{FIRST}" in done.err
     read = {row.get("file") for row in done.rows}
     assert f"zstd/tiered/txn-0/{357:020}.log" in read
+
+
+OFFSET_INDEX = ("segmentIndexes", "offset")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_told(*OFFSET_INDEX, "position", value=(1 << 63) - 1), f" at {(1 << 63) - 1}; its log is"),
+        (_told(*OFFSET_INDEX, "position", value=1 << 64), f" at {1 << 64}; its log is"),
+        (_told(*OFFSET_INDEX, "size", value=-1), "index of -1 bytes at "),
+        (
+            _told(*OFFSET_INDEX, "size", value=1 << 40),
+            f"bytes too short; its log is read without {FIRST[:20]}.index",
+        ),
+        (lambda stem: stem.with_suffix(".indexes").write_bytes(b""), "bytes too short"),
+        (
+            lambda stem: stem.with_suffix(".indexes").unlink(),
+            ".indexes: No such file or directory; its log is read without its indexes",
+        ),
+    ],
+)
+@pytest.mark.parametrize("bucket", ["zstd", "zstd.tar"])
+def test_a_segment_is_read_without_its_indexes(
+    bucket: str, change: Any, words: str, buckets: Path
+) -> None:
+    change(buckets / "zstd/tiered" / TXN / f"{FIRST}.x")
+    if bucket != "zstd":
+        shutil.make_archive(str(buckets / "zstd"), "tar", buckets, "zstd")
+        shutil.rmtree(buckets / "zstd")
+    done = ran("verify-crc", bucket, "--json", cwd=buckets)
+    assert done.code == 3
+    assert words in done.err
+    assert f"{TXN}/{FIRST}: " in done.err
+    assert any(str(row.get("file")).endswith(f"txn-0/{0:020}.log") for row in done.rows)
 
 
 def test_the_longest_name_of_a_topic_is_taken(buckets: Path) -> None:
