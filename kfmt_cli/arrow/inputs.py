@@ -15,12 +15,20 @@ from kfmt_cli.core.parallel import CONNECTIONS, map_ordered, together
 from kfmt_cli.core.stored_source import StoredSource
 from kfmt_cli.core.stores import StoredFile
 from kfmt_cli.core.urls import is_local, name_text
+from kfmt_cli.disk.given import is_tiered
 from kfmt_cli.disk.kinds import UNKNOWN, kind_of
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Input, Kind, quoted
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG, LOGS
 from kfmt_cli.disk.listings import listing
-from kfmt_cli.disk.names import MANIFEST, distinct_paths, left_out_words, mark_of, partition_of
+from kfmt_cli.disk.names import (
+    MANIFEST,
+    distinct_paths,
+    identity,
+    left_out_words,
+    mark_of,
+    partition_of,
+)
 from kfmt_cli.disk.redpanda import REDPANDA, is_redpanda_log
 from kfmt_cli.disk.tree import is_of_broker
 from kfmt_cli.disk.trees import TREES, Opener
@@ -84,7 +92,9 @@ def _listed(
     listed: Callable[[str], Iterable[StoredFile]],
 ) -> Iterator[Piece]:
     """List the files of all topics. stated: receives the manifests of tiered storage, by the name
-    prefixes of their segments."""
+    prefixes of their segments. What has been put together from one object comes once, whatever its
+    path below another one."""
+    of_tiered: set[str] = set()
     for path in distinct_paths(request.paths):
         given, marked, folder, leaves_out = iter(listed(path)), set[str](), "", False
         is_kafka, is_redpanda = False, False
@@ -103,6 +113,11 @@ def _listed(
             if above != folder:
                 folder, leaves_out = above, _is_marked(above, path)
             piece = _piece_of(request, stored, name, alone)
+            if piece is not None and is_tiered(piece.path):
+                its = identity(piece.path)
+                if its in of_tiered:
+                    continue
+                of_tiered.add(its)
             if piece is not None and leaves_out:
                 marked.add(folder)
             elif piece is not None:

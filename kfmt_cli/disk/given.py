@@ -120,9 +120,9 @@ def troubles(path: str) -> list[str]:
     return [] if at is None else at[0].troubles(at[1])
 
 
-def is_tiered(folder: Folder) -> bool:
-    """Whether a directory has been put together from tiered storage."""
-    at = TREES.at(folder.path)
+def is_tiered(path: str) -> bool:
+    """Whether a file or a directory has been put together from tiered storage."""
+    at = TREES.at(path)
     return at is not None and at[0].is_tiered(at[1])
 
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from kfmt_cli.core.urls import absolute, is_url, local, name_text
+from kfmt_cli.disk.trees import TREES
 
 _NUMBER = re.compile(r"^[+-]?\d{1,20}$")
 MOST_OFFSET = (1 << 63) - 1
@@ -102,11 +103,18 @@ def real_path(path: str, may_be_link: bool = True) -> str:
     return f"{real.rstrip(os.sep)}{os.sep}{name}"
 
 
+def identity(path: str, may_be_link: bool = True) -> str:
+    """A path that all paths to a file or directory have in common: without symbolic links, and that
+    of its object for one that has been put together from tiered storage."""
+    at = TREES.at(path)
+    return real_path(path if at is None else at[0].identity(at[1]), may_be_link)
+
+
 def distinct_paths(paths: Iterable[str]) -> list[str]:
     """Paths that lead to different files or directories; of those that lead to one, the first."""
     found: dict[str, str] = {}
     for path in paths:
-        found.setdefault(real_path(local(path)), path)
+        found.setdefault(identity(local(path)), path)
     return list(found.values())
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.names import folder_of_log, partition_folder, place_of, real_path
+from kfmt_cli.disk.names import folder_of_log, identity, partition_folder, place_of
 from kfmt_cli.disk.targets import GivenPath, targets
 from kfmt_cli.disk.tree import no_log
 
@@ -58,7 +58,7 @@ def partitions_below(
         if not partitions and not target.unlisted and used is target:
             complain(no_log(target.path))
         for partition in partitions:
-            real = real_path(str(partition.folder))
+            real = identity(str(partition.folder))
             held = found.setdefault(real, partition)
             if held is partition or not held.given:
                 continue
@@ -75,7 +75,7 @@ def partitions_below(
 
 
 def _by_path(logs: list[Input]) -> dict[str, Input]:
-    return {real_path(log.stored_path): log for log in logs}
+    return {identity(log.stored_path): log for log in logs}
 
 
 def _in(target: GivenPath) -> Iterator[Partition]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from kfmt_cli.disk.kinds import INDEXES, kind_of
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.names import real_path
+from kfmt_cli.disk.names import identity
 
 SEGMENT_KINDS = frozenset({LOG, *INDEXES})
 # Names in the cache of remote storage, which contains indexes of logs stored elsewhere.
@@ -47,7 +47,7 @@ class Segment:
     def real_path(self) -> str:
         """A path that is the same for every path to the segment, and for no other segment."""
         file = self.any_file
-        real = real_path(file.path, file.may_be_link)
+        real = identity(file.path, file.may_be_link)
         is_named = kind_of(real.rpartition(os.sep)[2])[0] in SEGMENT_KINDS
         return sibling_path(real, LOG) if is_named else real  # a link may lead to any name
 

@@ -20,7 +20,7 @@ from kfmt_cli.disk.given import file_given, folders_at, is_tiered, located, trou
 from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.names import left_out_words, mark_of, real_path
+from kfmt_cli.disk.names import identity, left_out_words, mark_of
 from kfmt_cli.disk.opening import is_folder, status_of
 from kfmt_cli.disk.redpanda import REDPANDA, is_redpanda_directory, is_redpanda_log
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
@@ -172,7 +172,7 @@ def targets(
     takes_pipe: bool = False,
     copies: bool = False,
 ) -> Iterator[GivenPath]:
-    """The files at each path, the same path once; raises UsageError.
+    """The files at each path, each directory once; raises UsageError.
 
     complain: receives errors about missing paths, Redpanda's data and directories that cannot be
     listed. copies: with the tiered segments that local directories also contain.
@@ -188,7 +188,7 @@ def without_doubles(found: Iterable[GivenPath]) -> Iterator[GivenPath]:
     their partitions also contain: a tiered one waits for those at all paths."""
     rest, before = iter(found), list[Folder]()
     for target in rest:
-        if not any(map(is_tiered, target.folders)):
+        if not any(is_tiered(folder.path) for folder in target.folders):
             before += target.folders
             yield target
             continue
@@ -205,7 +205,7 @@ def _begins(folders: Iterable[Folder]) -> dict[str, int]:
     """The first offset in the directories that are not tiered, by name."""
     found: dict[str, int] = {}
     for folder in folders:
-        if not is_tiered(folder) and (logs := folder.logs):
+        if not is_tiered(folder.path) and (logs := folder.logs):
             name, base = Path(folder.path).name, logs[0].base
             found[name] = min(base, found.get(name, base))
     return found
@@ -215,7 +215,7 @@ def _alone(folder: Folder, local: Mapping[str, int]) -> Folder | None:
     """A directory without the files that a local one has; None if that has all segments. local:
     where those begin, by name."""
     least = local.get(Path(folder.path).name)
-    if least is None or not is_tiered(folder):
+    if least is None or not is_tiered(folder.path):
         return folder
     files = (file for file in folder.files if not _is_from(file, least))
     left = replace(folder, files=tuple(files))
@@ -232,19 +232,38 @@ def _listed(
     paths: Sequence[GivenPath | str], complain: Callable[[str], None], *, takes_pipe: bool
 ) -> Iterator[GivenPath]:
     seen: set[str] = set()
+    is_alone = len(paths) == 1
     for path in paths:
         try:
             target = path if isinstance(path, GivenPath) else target_of(path, takes_pipe=takes_pipe)
         except InputError as error:
             complain(str(error))
             continue
-        real = real_path(target.path)
+        real = identity(target.path)
         if real in seen and target.path != PIPE:
             continue
         seen.add(real)
         for words in target.unlisted:
             complain(words)
-        yield target
+        left = target if is_alone else _not_before(target, seen)
+        if left is target or left.unlisted or any(map(_has_files, left.folders)):
+            yield left
+
+
+def _not_before(target: GivenPath, seen: set[str]) -> GivenPath:
+    """A path without the directories that another one leads to, which were seen."""
+    new: list[Folder] = []
+    for folder in target.folders:
+        its = identity(folder.path)
+        if folder.path == target.path or its not in seen:
+            new.append(folder)
+        if not target._is_marked(folder):  # it must be named to be read
+            seen.add(its)
+    return target if len(new) == len(target.folders) else replace(target, folders=new)
+
+
+def _has_files(folder: Folder) -> bool:
+    return any(map(folder.takes, folder.files))
 
 
 def folder_beside(path: str) -> Folder:

@@ -159,8 +159,8 @@ class Bucket(Overlay):
     _logs: dict[str, StoredLog] = field(default_factory=dict)
     _files: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     """The bytes of the other files, and their times."""
-    _folders: dict[str, str] = field(default_factory=dict)
-    """The topic id of each partition, by its directory."""
+    _folders: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """The topic id of each partition and the directory of its objects, by its directory."""
     _listing: Listing | None = None
 
     def listed(self, path: str) -> DirectoryEntries:
@@ -211,6 +211,14 @@ class Bucket(Overlay):
 
     def real(self, below: str) -> str | None:
         return None if self.is_tiered(below) else Overlay.real(self, below)
+
+    def identity(self, below: str) -> str:
+        if below in self._logs:
+            return self._logs[below].path
+        folder, _, name = below.rpartition(os.sep)
+        if below in self._files:
+            return path_in(self._folders[folder][1], name)
+        return self._folders[below][1] if below in self._folders else Overlay.identity(self, below)
 
     def troubles(self, below: str) -> list[str]:
         return [*Overlay.troubles(self, below), *(() if below else self._left_out)]
@@ -274,9 +282,9 @@ class Bucket(Overlay):
         named = place.topic_id_partition.topic_partition
         folder = f"{named.topic}-{named.partition}"
         topic_id = place.topic_id_partition.topic_id
-        is_other = self._folders.get(folder, topic_id) != topic_id  # of a topic that was deleted
-        if is_other or self._is_stored(folder):  # of the broker that kept the newest segments
-            above = segment.log.path.rpartition(os.sep)[0]
+        above = segment.log.path.rpartition(os.sep)[0]
+        known_id, _ = self._folders.get(folder, (topic_id, above))  # maybe of a deleted topic
+        if known_id != topic_id or self._is_stored(folder):  # of a broker that has newer segments
             folder = path_in(above[len(self.path) :].strip(os.sep), folder)
         stem = PurePath(segment.log.path).stem
         log = f"{folder}/{_base_of(stem, segment.manifest):020}{LOG}"
@@ -285,7 +293,7 @@ class Bucket(Overlay):
             words = f"{first} has the same base offset; this copy is skipped"
             self._left_out.append(f"{segment.shown}: {words}")
             return None
-        self._folders[folder] = topic_id
+        self._folders.setdefault(folder, (topic_id, above))
         self._logs[log] = segment.log
         self._listing = None
         self._left_out += segment.troubles

@@ -25,10 +25,10 @@ from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.names import (
     STORED_STEM,
     has_other_form,
+    identity,
     mark_of,
     partition_of,
     place_of,
-    real_path,
 )
 from kfmt_cli.disk.opening import open_source, status_of
 from kfmt_cli.disk.segment import Segment, group
@@ -100,7 +100,7 @@ def no_log(path: str) -> str:
 def distinct(files: Iterable[Input], seen: set[str]) -> Iterator[Input]:
     """The files not seen before, by real path; adds the paths to `seen`."""
     for file in files:
-        path = real_path(file.stored_path, file.may_be_link)
+        path = identity(file.stored_path, file.may_be_link)
         if path not in seen:
             yield file
             seen.add(path)

@@ -143,6 +143,10 @@ class Tree:
         del below
         return False
 
+    def identity(self, below: str) -> str:
+        """A path that no two paths of this run have in common unless they lead to one thing."""
+        return path_in(self.path, below)
+
     def is_in_other_form(self, below: str) -> bool:
         """Whether the files of a directory are stored compressed or in chunks."""
         return self.is_tiered(below)

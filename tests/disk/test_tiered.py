@@ -347,8 +347,8 @@ def test_nothing_is_put_together_before_it_is_read(
 
 def test_other_directories_are_not_taken_for_buckets(tmp_path: Path) -> None:
     for path in (BROKER, tmp_path):
-        assert not any(map(is_tiered, target_of(str(path)).folders))
-    assert any(map(is_tiered, target_of(str(KEPT)).folders))
+        assert not any(is_tiered(folder.path) for folder in target_of(str(path)).folders)
+    assert any(is_tiered(folder.path) for folder in target_of(str(KEPT)).folders)
 
 
 @pytest.mark.parametrize(("n", "kind"), [(1, "plain"), (40, "plain"), (1, "zstd")])

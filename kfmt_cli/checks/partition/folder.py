@@ -9,7 +9,7 @@ from kfmt_cli.checks.log.verifier import Verified
 from kfmt_cli.checks.partition.base import SegmentFacts
 from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.names import real_path
+from kfmt_cli.disk.names import identity
 from kfmt_cli.disk.tree import Folder, is_segment
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.findings.partition import LOG_NOT_CHECKED
@@ -40,5 +40,5 @@ class FolderChecks:
         return [
             finding
             for finding in found
-            if finding.code is not LOG_NOT_CHECKED or real_path(finding.file) not in given
+            if finding.code is not LOG_NOT_CHECKED or identity(finding.file) not in given
         ]

@@ -29,7 +29,7 @@ from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, is_transient
 from kfmt_cli.disk.kinds.kind import LEFT_BEHIND, Input
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOGS
-from kfmt_cli.disk.names import real_path
+from kfmt_cli.disk.names import identity
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
 from kfmt_cli.disk.targets import GivenPath, normalized, targets
 from kfmt_cli.disk.tree import Folder, is_segment, no_log, size_of
@@ -102,7 +102,7 @@ class CheckPaths:
         self._complain_of_none(found, folders)
         groups = self._groups(found, folders)
         given = frozenset(str(Path(target.path)) for target in found if target.file is None)
-        self._given = {real_path(target.path) for target in found if target.file is not None}
+        self._given = {identity(target.path) for target in found if target.file is not None}
         partitions = CheckedPartitions(
             self._reports,
             self._finding,
@@ -146,7 +146,7 @@ class CheckPaths:
         by_path: dict[str, Folder] = {}
         for target in found:
             for folder in target.folders:
-                by_path.setdefault(str(Path(folder.path).resolve()), folder)
+                by_path.setdefault(identity(folder.path), folder)
         for folder in by_path.values():
             self._report(folder.name, folder.path, folder)
             self._places.add(str(Path(folder.path)))
@@ -182,7 +182,7 @@ class CheckPaths:
                 if id(folder) in taken
             )
         known: set[str] = set()
-        for group in groups:
+        for group in sorted(groups, key=lambda group: group.folder is None):
             group.segments = list(_distinct(group.segments, known))
         # The log of an index that was given is not checked.
         for segment in _distinct(given, known):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,7 @@ from kfmt_cli.commands.partition_selection import wanted_of
 from kfmt_cli.commands.run import Cells, Run, in_pieces
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.native.table import BoolArray
+from kfmt_cli.disk.names import identity
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.targets import targets
@@ -65,15 +66,16 @@ class Find:
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Search every partition under some paths."""
-        found: list[Segment] = []
+        found: dict[str, Segment] = {}
         for target in targets(paths, self.run.complain):
             with self.run.complaining():
-                found += target.in_use(self.run.sink.note).segments()
-        logs = [segment for segment in found if segment.log is not None]
+                for segment in target.in_use(self.run.sink.note).segments():
+                    found.setdefault(segment.real_path, segment)
+        logs = [segment for segment in found.values() if segment.log is not None]
         starts = LogStarts(self.run)
         read = [segment.any_file for segment in logs] if self.sought.asked else []
         with reading(self.run, read):
-            for _, group in groupby(logs, key=lambda log: str(Path(log.any_file.path).parent)):
+            for group in _by_folder(logs).values():
                 partition = sorted(group, key=lambda segment: segment.any_file.base)
                 first = partition[0].any_file
                 starts.tell(first.path, first.base_offset, first.name)
@@ -261,3 +263,11 @@ def _row(
         timestamp = int(rows.timestamp[row]) if rows.has_timestamp[row] else None
     place = batch.position, batch.size, base, batch.last_offset
     return (*place, offset, position, timestamp, via)
+
+
+def _by_folder(logs: list[Segment]) -> dict[str, list[Segment]]:
+    """The segments of each partition."""
+    found: dict[str, list[Segment]] = {}
+    for segment in logs:
+        found.setdefault(identity(str(Path(segment.any_file.path).parent)), []).append(segment)
+    return found

@@ -222,7 +222,7 @@ def _copy(
 ) -> DiskReplica:
     copy = DiskReplica(node.index, node.node_id, directory, replica.folder, report.shown)
     copy.topic_id = _topic_id(replica.folder, unread)
-    copy.is_tiered = is_tiered(replica.folder)
+    copy.is_tiered = is_tiered(replica.folder.path)
     for log in report.prints:
         first, end = report.extents.get(log.base, (log.base, log.base))
         copy.segments.append((log.base, first, end, log.fingerprint))

@@ -18,7 +18,7 @@ from kfmt_cli.arrow.inputs import at_hand, files_of, input_of
 from kfmt_cli.core.urls import absolute, name_text
 from kfmt_cli.disk.given import troubles
 from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.names import real_path
+from kfmt_cli.disk.names import identity
 from kfmt_cli.disk.opening import open_source
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.damage import UNREAD
@@ -114,7 +114,7 @@ class TableScan:
                 continue
             top = absolute(path).rstrip(os.sep)
             for piece in files:
-                real = real_path(piece.path)
+                real = identity(piece.path)
                 if real in seen:
                     continue
                 seen.add(real)

@@ -12,7 +12,7 @@ from kfmt_cli.commands.run import Event, Unread, told
 from kfmt_cli.commands.verify_crc.log_work import CheckedLog, LogWork
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
-from kfmt_cli.disk.names import real_path
+from kfmt_cli.disk.names import identity
 from kfmt_cli.disk.targets import targets
 from kfmt_cli.disk.tree import Folder, classify, distinct, inputs_in, is_segment, no_log, size_of
 from kfmt_cli.errors import InputError
@@ -52,20 +52,22 @@ class Verify:
 
     def plan(self, paths: tuple[str, ...]) -> Iterator[Unread]:
         """Find the files; yields unreadable inputs."""
-        seen: set[str] = set()
         unread: list[str] = []
         for target in targets(paths, unread.append, takes_pipe=True):
             if target.file is not None:
-                self._groups.append(_Files(None, list(distinct([target.file], seen))))
+                self._groups.append(_Files(None, [target.file]))
                 continue
             n_files = 0
             for folder in target.folders:
                 files = list(inputs_in([folder], LOGS, self.passed_over))
                 n_files += len(files)
-                self._groups.append(_Files(folder, list(distinct(files, seen))))
+                self._groups.append(_Files(folder, files))
             if not target.unlisted and not n_files:
                 unread.append(no_log(target.path))
         yield from map(Unread, unread)
+        seen: set[str] = set()
+        for group in sorted(self._groups, key=lambda group: group.folder is None):
+            group.files = list(distinct(group.files, seen))
         self._sizes = [size_of(file) for file in self._files]
 
     @property
@@ -83,7 +85,7 @@ class Verify:
         jobs = worth(self.jobs, self.total)
         found = outcomes(LogWork(self.verifier), sized, jobs, advance)
         alone = (file for group in self._groups if group.folder is None for file in group.files)
-        given = {real_path(file.path) for file in alone}
+        given = {identity(file.path) for file in alone}
         for group in self._groups:
             yield from self._group(group, given, found, advance)
 
