@@ -400,6 +400,25 @@ def test_kafkas_own_store_is_read_by_partitions() -> None:
     assert f"{folder}: retention.ms does not apply to tiered storage" in said.err
 
 
+@pytest.mark.parametrize("command", ["verify-crc", "check"])
+def test_checking_reads_each_copy(command: str, buckets: Path) -> None:
+    """Also those that a broker has, too: a copy that is damaged is none."""
+    _flip(buckets / "plain/tiered" / TXN / f"{FIRST}.log")
+    alone = ran(command, "plain", "--json", cwd=buckets)
+    shutil.copytree(BROKER, buckets / "broker")
+    both = ran(command, "broker", "plain", "--json", cwd=buckets)
+    assert alone.code == both.code == 1
+    damaged = [row["code"] for row in alone.of("finding") if row["severity"] == "error"]
+    assert damaged
+    found = [row["code"] for row in both.of("finding") if row["severity"] == "error"]
+    assert found == damaged
+    files = {
+        row["file"]
+        for row in ran("index-check", "broker", "plain", "--json", cwd=buckets).of("file")
+    }
+    assert {f"{top}/txn-0/{0:020}.index" for top in ("broker", "plain")} <= files
+
+
 def test_local_and_tiered_parts_are_one_log(buckets: Path) -> None:
     """The local part begins in the middle; what both have is read once."""
     local = buckets / "local/txn-0"
@@ -412,9 +431,6 @@ def test_local_and_tiered_parts_are_one_log(buckets: Path) -> None:
     assert [
         line.split()[1] for line in ours.splitlines() if line.startswith("txn")
     ] == whole.split()
-    done = ran("verify-crc", "plain", "local/txn-0", "--json", cwd=buckets)
-    logs = [row["file"] for row in done.of("file") if "txn" in row["file"]]
-    assert logs == [f"plain/txn-0/{0:020}.log", f"local/txn-0/{357:020}.log"]
     assert ran("verify-crc", "plain", cwd=buckets).out.count("2 segments") == 1
 
 
@@ -433,6 +449,7 @@ def test_a_partition_that_is_local_too_has_other_paths(plain_bucket: Path) -> No
     assert [row["file"] for row in done.of("file")] == [
         f"./txn-0/{357:020}.log",
         f"./{stored}/txn-0/{0:020}.log",
+        f"./{stored}/txn-0/{357:020}.log",
     ]
     offsets = ran("cat", ".", "-f", "%o\n", cwd=plain_bucket).out.split()
     assert sorted(map(int, offsets)) == whole
@@ -443,9 +460,9 @@ def test_a_bucket_that_has_nothing_more_is_read(buckets: Path) -> None:
     for path in ("encrypted", "zstd"):
         shutil.rmtree(buckets / path)
     shutil.rmtree(buckets / "plain/orders", ignore_errors=True)
-    done = ran("verify-crc", "local", "plain", "--json", cwd=buckets)
+    done = ran("dump", "local", "plain", "--json", cwd=buckets)
     assert done.code == 0, done.err
-    logs = [row["file"] for row in done.of("file") if row["topic"] == "txn"]
+    logs = [row["file"] for row in done.of("batch") if row["topic"] == "txn"]
     assert all(log.startswith("local/") for log in logs)
 
 

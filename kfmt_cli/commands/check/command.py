@@ -26,6 +26,7 @@ from kfmt_cli.commands.check.show import show
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.urls import name_text
+from kfmt_cli.disk.given import is_tiered
 from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, is_transient
 from kfmt_cli.disk.kinds.kind import LEFT_BEHIND, Input
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOGS
@@ -90,18 +91,20 @@ class CheckPaths:
         found = self.look(paths)
         return show(self.run, found.reports, found.starts, found.partitions)
 
-    def look(
-        self, paths: Sequence[GivenPath | str], *, together: bool = True, copies: bool = False
-    ) -> CheckedPaths:
+    def look(self, paths: Sequence[GivenPath | str], *, together: bool = True) -> CheckedPaths:
         """Check everything under some paths; raises UsageError. together: whether directories with
-        the same id are of one broker, not copies. copies: see `targets`."""
+        the same id are of one broker, not copies."""
         # A directory's name and its neighbours matter.
         named = [normalized(path) if isinstance(path, str) else path for path in paths]
-        found = list(targets(named, self.run.complain, copies=copies))
+        found = list(targets(named, self.run.complain, copies=True))
         folders = self._folders(found)
         self._complain_of_none(found, folders)
         groups = self._groups(found, folders)
-        given = frozenset(str(Path(target.path)) for target in found if target.file is None)
+        given = frozenset(
+            str(Path(target.path))
+            for target in found
+            if target.file is None and not is_tiered(target.path)
+        )
         self._given = {identity(target.path) for target in found if target.file is not None}
         partitions = CheckedPartitions(
             self._reports,

@@ -41,7 +41,7 @@ class IndexCheck:
         """Find the distinct segments of all paths; yields unreadable inputs."""
         found: dict[str, Segment] = {}
         unread: list[str] = []
-        for target in targets(paths, unread.append):
+        for target in targets(paths, unread.append, copies=True):
             try:
                 for segment in target.segments(self.passed_over):
                     if segment.given and not segment.wanted:

@@ -120,7 +120,7 @@ class CompareDisks:
     def look(self, paths: tuple[str, ...], orders: Sequence[str]) -> DeadCluster:
         """Compare the replicas under some paths; raises UsageError, InputError."""
         task = CheckPaths(self.run, self.jobs, self.limit, prints=True)
-        return self.compare(task.look(paths, together=False, copies=True), orders)
+        return self.compare(task.look(paths, together=False), orders)
 
     def compare(self, checked: CheckedPaths, orders: Sequence[str] = ()) -> DeadCluster:
         """Compare the replicas that `check` found; raises UsageError, InputError."""

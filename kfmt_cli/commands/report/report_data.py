@@ -150,7 +150,7 @@ class Gathering:
             run, self.jobs, self.limit, kafka=self.kafka, prints=True, counted=counted
         )
         run.sink.results(CHECK_RESULT)
-        found = task.look(given, copies=True)
+        found = task.look(given)
         show(run, found.reports, found.starts, found.partitions)
         if len(found.partitions.brokers) > 1:
             cluster = CompareDisks(run, self.jobs, self.limit).compare(found)

@@ -53,7 +53,7 @@ class Verify:
     def plan(self, paths: tuple[str, ...]) -> Iterator[Unread]:
         """Find the files; yields unreadable inputs."""
         unread: list[str] = []
-        for target in targets(paths, unread.append, takes_pipe=True):
+        for target in targets(paths, unread.append, takes_pipe=True, copies=True):
             if target.file is not None:
                 self._groups.append(_Files(None, [target.file]))
                 continue
