@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kfmt_cli.core.urls import is_local, name_text, plain
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.names import MANIFEST, STORED_STEM, is_packed
+from kfmt_cli.disk.names import MANIFEST, STORED_STEM, is_packed, place_of
 from kfmt_cli.disk.opening import is_file, is_folder, is_there
 from kfmt_cli.disk.tree import Folder, classify, walk
 from kfmt_cli.disk.trees import TREES
@@ -32,6 +32,8 @@ def located(path: str) -> str:
     if not is_local(path):
         store, below = _store_at(path)
         store.find(below)
+        if not is_there(path) and (top := _log_directory_of(below)):
+            store.find(top)  # the partition may be in tiered storage
     while (archive := _archive_in(path)) is not None and TREES.beginning(archive) is None:
         from kfmt_cli.disk.archive import Archive
 
@@ -130,6 +132,14 @@ def is_in_other_form(path: str) -> bool:
     """Whether files of a directory are stored compressed or in chunks."""
     at = TREES.at(path)
     return at is not None and at[0].is_in_other_form(at[1])
+
+
+def _log_directory_of(path: str) -> str:
+    """The directory above that of a partition, which a path leads to or into; else empty."""
+    for partition in (PurePath(path), PurePath(path).parent):
+        if place_of(partition.name)[0] is not None:
+            return str(partition.parent).removeprefix(os.curdir)
+    return ""
 
 
 def _directory_above(path: str) -> str | None:

@@ -140,6 +140,24 @@ def test_a_tiered_bucket_is_read_in_its_store(bucket: Bucket, tmp_path: Path) ->
         assert rows[0]["file"].startswith(url)
 
 
+@pytest.mark.parametrize("at", ["tiered", ""])
+def test_a_tiered_partition_has_a_url_of_its_own(at: str, bucket: Bucket, tmp_path: Path) -> None:
+    """The one that is shown for it, which the bucket does not have."""
+    bucket.put(KEPT / "plain", "one")
+    url = bucket.file("one/tiered" if at else "one")
+    (file,) = {row["file"] for row in ran("dump", url, "--json", cwd=tmp_path).of("batch")} - {
+        f"{url}/txn-0/{357:020}.log"
+    }
+    assert file == f"{url}/txn-0/{0:020}.log"
+    ours = ran("hex", file, "--position", "0", cwd=tmp_path)
+    theirs = kfmt("hex", BROKER / f"txn-0/{0:020}.log", "--position", "0")
+    assert ours.out.splitlines()[1:] == theirs.out.splitlines()[1:]
+    assert "2 segments" in ran("verify-crc", f"{url}/txn-0", cwd=tmp_path).out
+    for path in (f"{url}/txn-1", f"{url}/txn-0/{1:020}.log", f"{url}/more/txn-0"):
+        done = ran("verify-crc", path, cwd=tmp_path)
+        assert (done.code, "No such file or directory" in done.err) == (3, True)
+
+
 def test_nothing_is_written_to_a_url_but_exports(bucket: Bucket, tmp_path: Path) -> None:
     source, to = bucket.file("data/orders-0"), bucket.file("made")
     for command in ("salvage", "convert-v0-to-v2", "rebuild-index"):
