@@ -2,46 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import click
 
-from kfmt_cli.cli.options import Size
+from kfmt_cli.cli.options import Function, Size, with_options
 
-F = TypeVar("F", bound=Callable[..., Any])
+_OPTIONS = (
+    click.option(
+        "--schema",
+        type=click.Choice(["kfmt", "kafka", "kafka-headers"]),
+        default="kfmt",
+        show_default=True,
+        help="Record columns: kfmt's own, or exactly those of Spark's Kafka source.",
+    ),
+    click.option(
+        "--one-file-per-partition",
+        is_flag=True,
+        help="Never mix partitions in one file, however small.",
+    ),
+    click.option(
+        "--partition-by",
+        type=click.Choice(["none", "topic", "topic,date"]),
+        default="none",
+        show_default=True,
+        help="Partition the output into by_topic=… directories, with by_date=… (UTC) under them.",
+    ),
+    click.option(
+        "--target-file-bytes",
+        type=Size(),
+        default="128M",
+        show_default=True,
+        help="Maximum segment bytes per output file.",
+    ),
+)
 
 
-def lake(function: F) -> F:
+def lake(function: Function) -> Function:
     """Add the options for the size, grouping and columns of files."""
-    for decorate in (
-        click.option(
-            "--target-file-bytes",
-            type=Size(),
-            default="128M",
-            show_default=True,
-            help="Maximum segment bytes per output file.",
-        ),
-        click.option(
-            "--partition-by",
-            type=click.Choice(["none", "topic", "topic,date"]),
-            default="none",
-            show_default=True,
-            help="Partition the output into by_topic=… directories, with by_date=… (UTC) under "
-            "them.",
-        ),
-        click.option(
-            "--one-file-per-partition",
-            is_flag=True,
-            help="Never mix partitions in one file, however small.",
-        ),
-        click.option(
-            "--schema",
-            type=click.Choice(["kfmt", "kafka", "kafka-headers"]),
-            default="kfmt",
-            show_default=True,
-            help="Record columns: kfmt's own, or exactly those of Spark's Kafka source.",
-        ),
-    ):
-        function = decorate(function)
-    return function
+    return with_options(function, _OPTIONS)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +19,8 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.findings.finding import MOST_FINDINGS, MOST_PLACES
 from kfmt_cli.render.formats import FORMATS, REPORTS, OutputFormat
 
-F = TypeVar("F", bound=Callable[..., Any])
+Function = Callable[..., Any]
+Decorator = Callable[[Function], Function]
 # Context keys.
 TABLE = "kfmt.table"  # value of --table
 RUN = "kfmt.run"  # the command's run
@@ -43,6 +44,13 @@ EXIT_CODES = (
 )
 
 
+def with_options(function: Function, options: Sequence[Decorator]) -> Function:
+    """A command with more options, in this order."""
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
 class Size(_IntType):
     """A number of bytes, with K, M or G for powers of 1024."""
 
@@ -62,7 +70,7 @@ class Size(_IntType):
         return int(digits) * factor
 
 
-def _paths(metavar: str, *, required: bool) -> Callable[[F], F]:
+def _paths(metavar: str, *, required: bool) -> Decorator:
     argument = click.argument(
         "paths", nargs=-1, required=required, metavar=metavar, type=InputPath()
     )
@@ -116,11 +124,11 @@ paths = _paths("PATH...", required=True)
 optional_paths = _paths("[PATH...]", required=False)
 
 
-def _format(formats: list[OutputFormat]) -> Callable[[F], F]:
+def _format(formats: list[OutputFormat]) -> Decorator:
     *others, last = (format_.words for format_ in formats if format_.words)
     words = f"{', '.join(others)} or {last}"
 
-    def decorate(function: F) -> F:
+    def decorate(function: Function) -> Function:
         if any(format_.name == "csv" for format_ in formats):
             function = click.option(
                 "--table",
@@ -155,17 +163,56 @@ def _remember_table(context: click.Context, _: click.Parameter, name: str | None
     context.meta[TABLE] = name
 
 
-output_format = _format(FORMATS)
-report_format = _format(REPORTS)  # with those for programs that show findings
-
-
-color = click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    show_default=True,
-    help="Use colour; auto: only on a terminal and if NO_COLOR is not set.",
-)
+# The options whose values are in `Common`, by the names that commands give.
+COMMON: dict[str, Decorator] = {
+    "format": _format(FORMATS),
+    "report-format": _format(REPORTS),  # with those for programs that show findings
+    "color": click.option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        help="Use colour; auto: only on a terminal and if NO_COLOR is not set.",
+    ),
+    "wide": click.option(
+        "--wide", is_flag=True, help="Show all columns, even if wider than the terminal."
+    ),
+    "strict": click.option("--strict", is_flag=True, help="Also exit with 1 on warnings."),
+    "max-findings": click.option(
+        "--max-findings",
+        "given_findings",
+        type=click.IntRange(min=1),
+        default=None,
+        show_default=f"{MOST_PLACES} in the table, {MOST_FINDINGS} per file in other formats",
+        help="Maximum findings to show per kind; the rest are counted.",
+    ),
+    "all": click.option(
+        "--all",
+        "lists_all",
+        is_flag=True,
+        help="In the table, also list healthy files and directories.",
+    ),
+    "notes": click.option(
+        "--notes",
+        "shows_notes",
+        is_flag=True,
+        help="Show notes in full instead of only counting them.",
+    ),
+    "jobs": click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        default=available_cores,
+        show_default="all cores",
+        help="Number of CPU cores to use.",
+    ),
+    "max-decompressed": click.option(
+        "--max-decompressed",
+        type=Size(),
+        default=None,
+        help="Maximum decompressed size of one batch, e.g. 512M. [default: 64 MiB, or 100 times "
+        "its compressed size up to 1 GiB]",
+    ),
+}
 
 kafka_version = click.option(
     "--kafka-version",
@@ -176,54 +223,11 @@ kafka_version = click.option(
     f"log, {OLDEST.name} without one]",
 )
 
-jobs = click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=available_cores,
-    show_default="all cores",
-    help="Number of CPU cores to use.",
-)
-
-max_decompressed = click.option(
-    "--max-decompressed",
-    type=Size(),
-    default=None,
-    help="Maximum decompressed size of one batch, e.g. 512M. [default: 64 MiB, or 100 times "
-    "its compressed size up to 1 GiB]",
-)
-
-max_findings = click.option(
-    "--max-findings",
-    "given_findings",
-    type=click.IntRange(min=1),
-    default=None,
-    show_default=f"{MOST_PLACES} in the table, {MOST_FINDINGS} per file in other formats",
-    help="Maximum findings to show per kind; the rest are counted.",
-)
-
 all_files = click.option(
     "--all",
     "all_files",
     is_flag=True,
     help="In the table, also list empty files.",
-)
-
-lists_all = click.option(
-    "--all",
-    "lists_all",
-    is_flag=True,
-    help="In the table, also list healthy files and directories.",
-)
-
-shows_notes = click.option(
-    "--notes",
-    "shows_notes",
-    is_flag=True,
-    help="Show notes in full instead of only counting them.",
-)
-
-wide = click.option(
-    "--wide", is_flag=True, help="Show all columns, even if wider than the terminal."
 )
 
 layout = click.option(
@@ -232,8 +236,6 @@ layout = click.option(
     help="Treat files as this format, whatever their names. notes-v0 is a simplified message "
     "layout used in articles to explain magic 0; no broker writes it.",
 )
-
-strict = click.option("--strict", is_flag=True, help="Also exit with 1 on warnings.")
 
 
 def topic_name(ctx: click.Context, param: click.Parameter, name: str | None) -> str | None:
@@ -272,7 +274,7 @@ config = click.option(
 )
 
 
-def index_interval(help_: str) -> Callable[[F], F]:
+def index_interval(help_: str) -> Decorator:
     """--index-interval-bytes. help_: its help text."""
     return click.option(
         "--index-interval-bytes",
@@ -285,7 +287,7 @@ def index_interval(help_: str) -> Callable[[F], F]:
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """Values of the shared options; each command has some of them."""
+    """Values of the `COMMON` options; each command has some of them."""
 
     color: str = "auto"
     format_: str = "table"
@@ -350,27 +352,24 @@ class Common:
         return run
 
 
-def common(*options: Callable[[F], F]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command some of the shared options; it receives them as one `Common`.
+def common(*names: str) -> Decorator:
+    """Give a command some of the `COMMON` options; it receives them as one `Common`.
 
     A command that returns nothing ends with the exit code of its run.
     """
-    names = tuple(field.name for field in fields(Common))
+    members = tuple(field.name for field in fields(Common))
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Function) -> Function:
         @wraps(function)
         def command(**given: Any) -> Any:
-            known: Common = given.pop("common", Common())
-            said = {name: given.pop(name) for name in names if name in given}
-            code = function(common=replace(known, **said), **given)
+            said = {name: given.pop(name) for name in members if name in given}
+            code = function(common=Common(**said), **given)
             run: Run | None = click.get_current_context().meta.get(RUN)
             if code is not None or run is None:
                 return code
             run.sink.flush()
             return run.host.exit_code
 
-        for option in reversed(options):
-            command = option(command)
-        return command
+        return with_options(command, [COMMON[name] for name in names])
 
     return decorate

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-F = TypeVar("F", bound=Callable[..., Any])
+from kfmt_cli.cli.options import Function
 
 
 class PayloadName(click.Choice[str]):
@@ -28,7 +27,7 @@ class PayloadName(click.Choice[str]):
         return tuple(FORMATS)
 
 
-def payload_formats(function: F) -> F:
+def payload_formats(function: Function) -> Function:
     """Add --key-format, --value-format and their schemas, passed as `payloads`."""
 
     @wraps(function)
@@ -45,7 +44,7 @@ def payload_formats(function: F) -> F:
         key, value = (key_format, key_schema), (value_format, value_schema)
         return function(payloads=payloads_of(key, value, schemas, others["paths"]), **others)
 
-    command: Any = call
+    command: Function = call
     for name in ("value", "key"):
         command = click.option(
             f"--{name}-schema",
@@ -58,17 +57,16 @@ def payload_formats(function: F) -> F:
             type=PayloadName(),
             help=f"How to decode the {name}. If decoding fails, it is shown as stored.",
         )(command)
-    made: F = click.option(
+    return click.option(
         "--schemas",
         type=click.Path(path_type=Path),
         metavar="DIR",
         help="For confluent: a directory with ID.avsc, ID.desc or ID.json files, or a _schemas "
         "topic. [default: the _schemas topic in the same log directory as PATH]",
     )(command)
-    return made
 
 
-def decoded(function: F) -> F:
+def decoded(function: Function) -> Function:
     """The same plus --decode, for commands that decode into columns."""
     inner = payload_formats(function)
 
@@ -78,11 +76,9 @@ def decoded(function: F) -> F:
             others["value_format"] = "confluent"
         return inner(**others)
 
-    command: Any = call
-    made: F = click.option(
+    return click.option(
         "--decode",
         is_flag=True,
         help="Same as --value-format confluent: decode values with schema registry schemas, as "
         "JSON in the column decoded_value. Internal topics are always decoded.",
-    )(command)
-    return made
+    )(call)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from kfmt_cli.cli.options import Function, with_options
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from kfmt_cli.log.selection.select import Asked
 
-F = TypeVar("F", bound=Callable[..., Any])
 PATTERN = "text, ~REGEX, or a value prefixed with hex:, base64:, int:, long:, double: or uuid:"
 READ_COMMITTED = "read_committed"
 NAMES = (
@@ -25,7 +25,7 @@ N_BOUNDS = 4  # those that come first
 TIME = "ISO 8601 in UTC, now-1h or milliseconds"
 
 
-def selection(function: F) -> F:
+def selection(function: Function) -> Function:
     """Add options for offsets, times, keys, values, headers and producers, passed as `asked`."""
 
     @wraps(function)
@@ -33,11 +33,7 @@ def selection(function: F) -> F:
         asked = asked_of({name: options.pop(name) for name in NAMES})
         return function(asked=asked, **options)
 
-    command: Any = call
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    made: F = command
-    return made
+    return with_options(call, _OPTIONS)
 
 
 def asked_of(options: Mapping[str, Any]) -> Asked:
@@ -60,7 +56,7 @@ def asked_of(options: Mapping[str, Any]) -> Asked:
     return Asked(Selection(low, high, first, last, match), given.last, is_committed)
 
 
-def bounds(function: F) -> F:
+def bounds(function: Function) -> Function:
     """Add only the options for offsets and times, passed as `wanted`, a Selection."""
 
     @wraps(function)
@@ -68,11 +64,7 @@ def bounds(function: F) -> F:
         asked = asked_of({name: options.pop(name) for name in NAMES[:N_BOUNDS]})
         return function(wanted=asked.wanted, **options)
 
-    command: Any = call
-    for option in reversed(_OPTIONS[:N_BOUNDS]):
-        command = option(command)
-    made: F = command
-    return made
+    return with_options(call, _OPTIONS[:N_BOUNDS])
 
 
 _OPTIONS = (

@@ -19,7 +19,7 @@ import pytest
 from kfmt_cli import cli
 from kfmt_cli.broker import state as states
 from kfmt_cli.broker.state.replay import LatestOfKeys
-from kfmt_cli.cli.options import Common, color, common, output_format, paths
+from kfmt_cli.cli.options import Common, common, paths
 from kfmt_cli.commands.each_partition import blocks_of, each_partition
 from kfmt_cli.commands.explain import pages
 from kfmt_cli.commands.explain.pages.page import ListedPage, PageFacts
@@ -73,7 +73,7 @@ def largest_batches(run: Run, given: tuple[str, ...], number: int) -> None:
 @click.command()
 @paths
 @click.option("--number", default=10, show_default=True, help="How many batches.")
-@common(output_format, color)
+@common("format", "color")
 def largest(paths: tuple[str, ...], number: int, common: Common) -> int:
     """Show the largest batches of each partition."""
 

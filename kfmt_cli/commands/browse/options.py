@@ -8,7 +8,7 @@ import click
 
 from kfmt_cli.cli import completion
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common, max_decompressed, optional_paths
+from kfmt_cli.cli.options import Common, common, optional_paths
 from kfmt_cli.cli.payload_options import payload_formats
 from kfmt_cli.errors import UsageError
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     help="Topic name, if the directory is named differently; selects the decoder.",
 )
 @payload_formats
-@common(max_decompressed)
+@common("max-decompressed")
 def browse(
     paths: tuple[str, ...],
     theme: str,

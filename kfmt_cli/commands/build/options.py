@@ -11,12 +11,10 @@ from kfmt_cli.cli.options import (
     Common,
     Size,
     StoredPath,
-    color,
     common,
     force,
     index_interval,
     layout,
-    output_format,
     topic_name,
 )
 from kfmt_cli.errors import UsageError
@@ -83,7 +81,7 @@ from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 )
 @layout
 @force
-@common(output_format, color)
+@common("format", "color")
 def build(
     source: str,
     destination: str,

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kfmt_cli.cli.grouped_options import GroupedCommand
-from kfmt_cli.cli.options import (
-    Common,
-    color,
-    common,
-    max_decompressed,
-    max_findings,
-    paths,
-    strict,
-)
+from kfmt_cli.cli.options import Common, common, paths
 from kfmt_cli.cli.payload_options import payload_formats
 from kfmt_cli.cli.selection_options import selection
 from kfmt_cli.errors import UsageError
@@ -62,7 +54,7 @@ PLAIN = "%s\\n"
 @click.option(
     "--follow", is_flag=True, help="Keep reading as the broker appends, until interrupted."
 )
-@common(color, strict, max_findings, max_decompressed)
+@common("color", "strict", "max-findings", "max-decompressed")
 def cat(
     paths: tuple[str, ...],
     form: str | None,

@@ -10,22 +10,7 @@ import click
 
 from kfmt_cli.cli import completion
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import (
-    Common,
-    color,
-    common,
-    index_interval,
-    jobs,
-    kafka_version,
-    lists_all,
-    max_decompressed,
-    max_findings,
-    optional_paths,
-    report_format,
-    shows_notes,
-    strict,
-    wide,
-)
+from kfmt_cli.cli.options import Common, common, index_interval, kafka_version, optional_paths
 
 if TYPE_CHECKING:
     from kfmt_cli.broker.version import PredictedFor
@@ -61,8 +46,8 @@ def _of_codes(option: str, help_: str) -> Callable[[F], F]:
 @kafka_version
 @index_interval("The broker's setting; recovery rebuilds indexes with it.")
 @common(
-    *(lists_all, shows_notes, wide, report_format, color),
-    *(strict, max_findings, jobs, max_decompressed),
+    *("all", "notes", "wide", "report-format", "color"),
+    *("strict", "max-findings", "jobs", "max-decompressed"),
 )
 def check(
     paths: tuple[str, ...],

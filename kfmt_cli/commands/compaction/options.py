@@ -8,18 +8,7 @@ import click
 
 from kfmt_cli.broker.defaults import DEDUPE_BUFFER_BYTES
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import (
-    Common,
-    Size,
-    color,
-    common,
-    config,
-    max_decompressed,
-    max_findings,
-    now,
-    output_format,
-    paths,
-)
+from kfmt_cli.cli.options import Common, Size, common, config, now, paths
 from kfmt_cli.cli.selection_options import bytes_of
 
 
@@ -49,7 +38,7 @@ from kfmt_cli.cli.selection_options import bytes_of
     help="Show only records with this key: text, or a value prefixed with hex:, base64:, int:, "
     "long:, double: or uuid:.",
 )
-@common(output_format, color, max_findings, max_decompressed)
+@common("format", "color", "max-findings", "max-decompressed")
 def compaction(
     paths: tuple[str, ...],
     now: int,

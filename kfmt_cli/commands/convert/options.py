@@ -5,19 +5,7 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import (
-    Common,
-    InputPath,
-    Size,
-    StoredPath,
-    color,
-    common,
-    jobs,
-    lists_all,
-    max_decompressed,
-    output_format,
-    private_key,
-)
+from kfmt_cli.cli.options import Common, InputPath, Size, StoredPath, common, private_key
 from kfmt_cli.formats.batch import CODECS
 
 
@@ -40,7 +28,7 @@ from kfmt_cli.formats.batch import CODECS
     help="Group uncompressed messages into batches of about this size.",
 )
 @click.option("--skip-damaged", is_flag=True, help="Skip damaged batches and continue.")
-@common(lists_all, output_format, color, jobs, max_decompressed)
+@common("all", "format", "color", "jobs", "max-decompressed")
 def convert_v0_to_v2(
     source: str,
     destination: str,

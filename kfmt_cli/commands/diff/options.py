@@ -5,24 +5,14 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import (
-    Common,
-    InputPath,
-    color,
-    common,
-    max_decompressed,
-    output_format,
-    private_key,
-    strict,
-    wide,
-)
+from kfmt_cli.cli.options import Common, InputPath, common, private_key
 
 
 @command(name="diff", short_help="Compare two replicas of a partition.")
 @private_key
 @click.argument("a", type=InputPath())
 @click.argument("b", type=InputPath())
-@common(wide, output_format, color, strict, max_decompressed)
+@common("wide", "format", "color", "strict", "max-decompressed")
 def diff(
     a: str,
     b: str,

@@ -8,20 +8,7 @@ import click
 
 from kfmt_cli.cli import completion
 from kfmt_cli.cli.grouped_options import GroupedCommand
-from kfmt_cli.cli.options import (
-    Common,
-    all_files,
-    color,
-    common,
-    jobs,
-    layout,
-    max_decompressed,
-    max_findings,
-    output_format,
-    paths,
-    strict,
-    wide,
-)
+from kfmt_cli.cli.options import Common, all_files, common, layout, paths
 from kfmt_cli.cli.payload_options import payload_formats
 from kfmt_cli.cli.selection_options import selection
 from kfmt_cli.errors import UsageError, unknown_name
@@ -70,9 +57,8 @@ class DumpCommand(GroupedCommand):
 @payload_formats
 @layout
 @all_files
-@common(wide)
 @click.option("--columns", help="Show these columns of the batch table, e.g. offsets,size,crc.")
-@common(output_format, color, strict, max_findings, jobs, max_decompressed)
+@common("wide", "format", "color", "strict", "max-findings", "jobs", "max-decompressed")
 def dump(
     paths: tuple[str, ...],
     records: bool,

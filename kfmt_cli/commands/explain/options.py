@@ -8,7 +8,7 @@ import click
 
 from kfmt_cli.cli import completion
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, InputPath, color, common, output_format
+from kfmt_cli.cli.options import Common, InputPath, common
 from kfmt_cli.errors import UsageError
 
 
@@ -28,7 +28,7 @@ from kfmt_cli.errors import UsageError
 )
 @click.option("--timer", "timers", multiple=True, help="timing-wheel: delay of a timer.")
 @click.option("--at", help="timing-wheel: draw the wheel at this time.")
-@common(output_format, color)
+@common("format", "color")
 def explain(
     names: tuple[str, ...],
     tick: str,

@@ -9,20 +9,7 @@ import click
 
 from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.lake_options import lake
-from kfmt_cli.cli.options import (
-    Common,
-    Size,
-    StoredPath,
-    color,
-    common,
-    force,
-    jobs,
-    lists_all,
-    max_decompressed,
-    max_findings,
-    paths,
-    strict,
-)
+from kfmt_cli.cli.options import Common, Size, StoredPath, common, force, paths
 from kfmt_cli.cli.payload_options import decoded
 from kfmt_cli.cli.selection_options import selection
 from kfmt_cli.errors import UsageError
@@ -67,7 +54,7 @@ if TYPE_CHECKING:
 @decoded
 @click.option("--dry-run", is_flag=True, help="Show what would be read and written, then exit.")
 @force
-@common(lists_all, color, strict, max_findings, jobs, max_decompressed)
+@common("all", "color", "strict", "max-findings", "jobs", "max-decompressed")
 def export(
     paths: tuple[str, ...],
     to: str,

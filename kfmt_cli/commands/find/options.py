@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import (
-    Common,
-    color,
-    common,
-    max_decompressed,
-    max_findings,
-    output_format,
-    paths,
-    strict,
-    wide,
-)
+from kfmt_cli.cli.options import Common, common, paths
 from kfmt_cli.cli.selection_options import selection
 from kfmt_cli.errors import UsageError
 
@@ -37,7 +27,7 @@ if TYPE_CHECKING:
 )
 @selection
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N matches.")
-@common(wide, output_format, color, strict, max_findings, max_decompressed)
+@common("wide", "format", "color", "strict", "max-findings", "max-decompressed")
 def find(
     paths: tuple[str, ...],
     offset: int | None,

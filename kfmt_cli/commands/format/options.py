@@ -6,7 +6,7 @@ import click
 
 from kfmt_cli.cli import completion
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, color, common, output_format
+from kfmt_cli.cli.options import Common, common
 
 
 @command(name="format", short_help="Show the fields of a format.")
@@ -16,7 +16,7 @@ from kfmt_cli.cli.options import Common, color, common, output_format
     is_flag=True,
     help="Print the JSON Schema of the output of every command with --json.",
 )
-@common(output_format, color)
+@common("format", "color")
 def format_command(
     names: tuple[str, ...],
     json_schema: bool,

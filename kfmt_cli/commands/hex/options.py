@@ -6,17 +6,7 @@ import click
 
 from kfmt_cli.cli import completion
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import (
-    Common,
-    InputPath,
-    color,
-    common,
-    layout,
-    max_decompressed,
-    output_format,
-    private_key,
-    strict,
-)
+from kfmt_cli.cli.options import Common, InputPath, common, layout, private_key
 from kfmt_cli.errors import UsageError
 
 
@@ -44,7 +34,7 @@ from kfmt_cli.errors import UsageError
     help="Topic name, if the directory is named differently; selects the decoder.",
 )
 @layout
-@common(output_format, color, strict, max_decompressed)
+@common("format", "color", "strict", "max-decompressed")
 def hex_command(
     file: str,
     offset: int | None,

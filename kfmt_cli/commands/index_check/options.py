@@ -7,22 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import (
-    Common,
-    color,
-    common,
-    index_interval,
-    jobs,
-    kafka_version,
-    lists_all,
-    max_decompressed,
-    max_findings,
-    output_format,
-    paths,
-    shows_notes,
-    strict,
-    wide,
-)
+from kfmt_cli.cli.options import Common, common, index_interval, kafka_version, paths
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,8 +25,7 @@ if TYPE_CHECKING:
 @kafka_version
 @index_interval("The broker's setting, for notes about gaps between entries.")
 @common(
-    *(lists_all, shows_notes, wide, output_format, color),
-    *(strict, max_findings, jobs, max_decompressed),
+    "all", "notes", "wide", "format", "color", "strict", "max-findings", "jobs", "max-decompressed"
 )
 def index_check(
     paths: tuple[str, ...],

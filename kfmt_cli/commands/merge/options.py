@@ -5,17 +5,7 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import (
-    Common,
-    StoredPath,
-    color,
-    common,
-    index_interval,
-    jobs,
-    max_decompressed,
-    output_format,
-    paths,
-)
+from kfmt_cli.cli.options import Common, StoredPath, common, index_interval, paths
 
 
 @command(short_help="Merge damaged replicas into the best log of each partition.")
@@ -29,7 +19,7 @@ from kfmt_cli.cli.options import (
 )
 @click.option("--topics", default="", help="Only these topics, comma-separated.")
 @index_interval("The topics' index.interval.bytes.")
-@common(output_format, color, jobs, max_decompressed)
+@common("format", "color", "jobs", "max-decompressed")
 def merge(
     paths: tuple[str, ...],
     to: str,

@@ -15,7 +15,7 @@ from kfmt_cli.broker.cluster.placement import (
 )
 from kfmt_cli.broker.partitioners import EMPTY_IS_RANDOM, PARTITIONERS, partition_of_hash
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, color, common, output_format
+from kfmt_cli.cli.options import Common, common
 from kfmt_cli.cli.selection_options import bytes_of
 from kfmt_cli.errors import UsageError
 from kfmt_cli.render.style import safe
@@ -46,7 +46,7 @@ from kfmt_cli.rows.types.placements import KEY_PLACEMENT, PLACEMENT
     show_default=True,
     help="For --key: librdkafka's name of the producer's partitioner.",
 )
-@common(output_format, color)
+@common("format", "color")
 def partition_of(
     groups: tuple[str, ...],
     ids: tuple[str, ...],

@@ -9,7 +9,7 @@ import click
 
 from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.lake_options import lake
-from kfmt_cli.cli.options import Size, StoredPath, color, max_decompressed, private_key
+from kfmt_cli.cli.options import COMMON, Size, StoredPath, private_key
 from kfmt_cli.cli.payload_options import decoded
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.spark.jobs import JOBS, JobOption, ListedJob
@@ -68,8 +68,8 @@ def _common(function: Callable[..., Any]) -> Callable[..., Any]:
             "--traceback", is_flag=True, help="Show Spark's full output when the job fails."
         ),
         private_key,
-        color,
-        max_decompressed,
+        COMMON["color"],
+        COMMON["max-decompressed"],
     ):
         function = decorate(function)
     return function

@@ -6,7 +6,7 @@ import click
 from click.core import ParameterSource
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, color, common, output_format, wide
+from kfmt_cli.cli.options import Common, common
 from kfmt_cli.errors import UsageError
 
 
@@ -28,7 +28,7 @@ _framed = click.option(
 @command(name="request-header", short_help="Decode request headers.")
 @click.argument("source", metavar="HEX|FILE")
 @_framed
-@common(wide, output_format, color)
+@common("wide", "format", "color")
 def request_header(
     source: str,
     framed: bool | None,
@@ -58,7 +58,7 @@ def request_header(
 @click.option("--api", help="API of the request, by name or number.")
 @click.option("--api-version", type=click.IntRange(min=0), help="API version.")
 @_framed
-@common(wide, output_format, color)
+@common("wide", "format", "color")
 def response_header(
     source: str,
     api: str | None,

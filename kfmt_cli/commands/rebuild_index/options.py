@@ -8,16 +8,7 @@ import click
 
 from kfmt_cli.broker.defaults import PRODUCER_ID_EXPIRATION_MS
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import (
-    Common,
-    Size,
-    StoredPath,
-    color,
-    common,
-    output_format,
-    private_key,
-    strict,
-)
+from kfmt_cli.cli.options import Common, Size, StoredPath, common, private_key
 
 
 @command(name="rebuild-index", short_help="Rebuild indexes as broker recovery does.")
@@ -57,7 +48,7 @@ from kfmt_cli.cli.options import (
     help="Replace existing files in DST. With --in-place: proceed even if a broker holds the log "
     "directory, or a log is growing or damaged.",
 )
-@common(output_format, color, strict)
+@common("format", "color", "strict")
 def rebuild_index(
     paths: tuple[str, ...],
     in_place: bool,

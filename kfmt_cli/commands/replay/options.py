@@ -7,17 +7,7 @@ from pathlib import Path
 import click
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import (
-    Common,
-    color,
-    common,
-    max_decompressed,
-    max_findings,
-    output_format,
-    paths,
-    strict,
-    topic_name,
-)
+from kfmt_cli.cli.options import Common, common, paths, topic_name
 from kfmt_cli.cli.selection_options import bounds
 from kfmt_cli.errors import UsageError
 from kfmt_cli.log.selection.select import Selection
@@ -58,7 +48,7 @@ from kfmt_cli.log.selection.select import Selection
     metavar="FILE",
     help="Java properties file with librdkafka's settings, for security and compression.",
 )
-@common(output_format, color, strict, max_findings, max_decompressed)
+@common("format", "color", "strict", "max-findings", "max-decompressed")
 def replay(
     paths: tuple[str, ...],
     bootstrap_server: str | None,

@@ -5,17 +5,7 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import (
-    Common,
-    color,
-    common,
-    jobs,
-    lists_all,
-    max_decompressed,
-    output_format,
-    paths,
-    wide,
-)
+from kfmt_cli.cli.options import Common, common, paths
 
 
 @command(short_help="Show which broker of a dead cluster to start first, and the cost.")
@@ -29,7 +19,7 @@ from kfmt_cli.cli.options import (
     "together; 2!,1 with an unclean election after 2. May be repeated. [default: each broker "
     "first, and all together]",
 )
-@common(lists_all, wide, output_format, color, jobs, max_decompressed)
+@common("all", "wide", "format", "color", "jobs", "max-decompressed")
 def replicas(paths: tuple[str, ...], orders: tuple[str, ...], common: Common) -> None:
     """Compare the replicas on the disks of a cluster's brokers, and predict the outcome of each
     order of starting the brokers. Name the log directories of all brokers and controllers, or

@@ -12,13 +12,10 @@ from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     StoredPath,
-    color,
     common,
     config,
     force,
-    jobs,
     kafka_version,
-    max_decompressed,
     now,
     optional_paths,
 )
@@ -48,7 +45,7 @@ if TYPE_CHECKING:
 @now
 @config
 @force
-@common(color, jobs, max_decompressed)
+@common("color", "jobs", "max-decompressed")
 def report(
     paths: tuple[str, ...],
     to: str,

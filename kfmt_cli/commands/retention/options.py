@@ -7,17 +7,7 @@ from pathlib import Path
 import click
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import (
-    Common,
-    Size,
-    color,
-    common,
-    config,
-    now,
-    output_format,
-    paths,
-    wide,
-)
+from kfmt_cli.cli.options import Common, Size, common, config, now, paths
 
 
 @command(short_help="Show why segments are kept, and until when.")
@@ -30,7 +20,7 @@ from kfmt_cli.cli.options import (
 @click.option("--cleanup-policy", help="cleanup.policy: delete, compact or compact,delete.")
 @now
 @config
-@common(wide, output_format, color)
+@common("wide", "format", "color")
 def retention(
     paths: tuple[str, ...],
     now: int,

@@ -9,13 +9,8 @@ from kfmt_cli.cli.options import (
     Common,
     InputPath,
     StoredPath,
-    color,
     common,
     index_interval,
-    jobs,
-    lists_all,
-    max_decompressed,
-    output_format,
     private_key,
     topic_name,
 )
@@ -45,7 +40,7 @@ from kfmt_cli.cli.options import (
     "without partition.metadata and log start offsets.",
 )
 @index_interval("The topic's index.interval.bytes.")
-@common(lists_all, output_format, color, jobs, max_decompressed)
+@common("all", "format", "color", "jobs", "max-decompressed")
 def salvage(
     source: str,
     destination: str,

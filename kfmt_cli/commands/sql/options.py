@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import (
-    Common,
-    InputPath,
-    color,
-    common,
-    max_decompressed,
-    output_format,
-    private_key,
-    wide,
-)
+from kfmt_cli.cli.options import Common, InputPath, common, private_key
 from kfmt_cli.core.urls import local
 from kfmt_cli.errors import ExitCode, UsageError
 
@@ -44,7 +35,7 @@ def is_query(text: str) -> bool:
 @command(short_help="Query disks in SQL, with DuckDB.")
 @click.argument("words", nargs=-1, required=True, metavar="[QUERY] PATH...", type=QueryOrPath())
 @private_key
-@common(output_format, wide, color, max_decompressed)
+@common("format", "wide", "color", "max-decompressed")
 def sql(words: tuple[str, ...], common: Common) -> None:
     """Answer questions in SQL about records, batches, indexes and damage.
 

@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import (
-    Common,
-    Size,
-    color,
-    common,
-    jobs,
-    max_decompressed,
-    output_format,
-    paths,
-    wide,
-)
+from kfmt_cli.cli.options import Common, Size, common, paths
 from kfmt_cli.cli.selection_options import selection
 from kfmt_cli.errors import UsageError, unknown_name
 
@@ -67,7 +57,7 @@ if TYPE_CHECKING:
     "extrapolate with error margins.",
 )
 @selection
-@common(wide, output_format, color, jobs, max_decompressed)
+@common("wide", "format", "color", "jobs", "max-decompressed")
 def stat(
     paths: tuple[str, ...],
     by: str,

@@ -6,17 +6,7 @@ import click
 
 from kfmt_cli.cli import completion
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import (
-    Common,
-    color,
-    common,
-    max_decompressed,
-    max_findings,
-    output_format,
-    paths,
-    strict,
-    wide,
-)
+from kfmt_cli.cli.options import Common, common, paths
 
 
 @command(name="state", short_help="Show groups, offsets and metadata from internal topics.")
@@ -43,7 +33,7 @@ from kfmt_cli.cli.options import (
     is_flag=True,
     help="Show the values of all connector settings, which may be secrets.",
 )
-@common(wide, output_format, color, strict, max_findings, max_decompressed)
+@common("wide", "format", "color", "strict", "max-findings", "max-decompressed")
 def state(
     paths: tuple[str, ...],
     at_offset: int | None,

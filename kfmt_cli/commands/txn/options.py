@@ -5,22 +5,13 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import (
-    Common,
-    color,
-    common,
-    max_findings,
-    output_format,
-    paths,
-    strict,
-    wide,
-)
+from kfmt_cli.cli.options import Common, common, paths
 
 
 @command(name="txn", short_help="Show transactions, open ones first.")
 @paths
 @click.option("--open", "only_open", is_flag=True, help="Show only open transactions.")
-@common(wide, output_format, color, strict, max_findings)
+@common("wide", "format", "color", "strict", "max-findings")
 def txn(
     paths: tuple[str, ...],
     only_open: bool,

@@ -7,7 +7,7 @@ import re
 import click
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, color, common, output_format
+from kfmt_cli.cli.options import Common, common
 from kfmt_cli.cli.screen import Screen
 from kfmt_cli.commands.varint.lines import varint_lines
 from kfmt_cli.core.layout import varint
@@ -52,7 +52,7 @@ _NUMBERS = {"ignore_unknown_options": True}
 )
 @click.argument("numbers", nargs=-1, required=True, metavar="N...")
 @_type_option
-@common(output_format, color)
+@common("format", "color")
 def encode_varint(
     numbers: tuple[str, ...],
     type_: str,
@@ -80,7 +80,7 @@ def encode_varint(
 @command(name="decode-varint", short_help="Decode varints, step by step.")
 @click.argument("hex_", nargs=-1, required=True, metavar="HEX...")
 @_type_option
-@common(output_format, color)
+@common("format", "color")
 def decode_varint(
     hex_: tuple[str, ...],
     type_: str,

@@ -5,21 +5,7 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import (
-    Common,
-    color,
-    common,
-    jobs,
-    layout,
-    lists_all,
-    max_decompressed,
-    max_findings,
-    output_format,
-    paths,
-    shows_notes,
-    strict,
-    wide,
-)
+from kfmt_cli.cli.options import Common, common, layout, paths
 
 
 @command(name="verify-crc", short_help="Check the structure and checksum of every batch.")
@@ -31,8 +17,7 @@ from kfmt_cli.cli.options import (
 )
 @layout
 @common(
-    *(lists_all, shows_notes, wide, output_format, color),
-    *(strict, max_findings, jobs, max_decompressed),
+    "all", "notes", "wide", "format", "color", "strict", "max-findings", "jobs", "max-decompressed"
 )
 def verify_crc(
     paths: tuple[str, ...],
