@@ -110,9 +110,9 @@ def reading(run: Run, logs: Iterable[Input]) -> Iterator[None]:
         yield
 
 
-def blocks_of(partition: Partition) -> Iterator[tuple[Input, Block]]:
-    """The batches of a partition, block by block, each with its log; raises InputError."""
-    for file in partition.logs:
+def blocks_of(logs: Sequence[Input]) -> Iterator[tuple[Input, Block]]:
+    """The batches of a partition's logs, block by block, each with its log; raises InputError."""
+    for file in logs:
         with open_checked(file, read_ahead=True) as log:
             for block in log.blocks:
                 yield file, block

@@ -56,7 +56,7 @@ def largest_batches(run: Run, given: tuple[str, ...], number: int) -> None:
 
     def take(partition: Partition) -> None:
         largest: list[tuple[int, str, int, int]] = []
-        for log, block in blocks_of(partition):
+        for log, block in blocks_of(partition.logs):
             batches = block.batches
             columns = (batches.size, batches.position, batches.base_offset)
             for size, position, base in zip(*(column.tolist() for column in columns), strict=True):

@@ -66,7 +66,7 @@ class Cat:
             self.run.sink.note(f"… and {self._n_notes - MOST_NOTES} more could not be decoded\n")
 
     def _partition(self, partition: Partition) -> None:
-        wanted = wanted_of(self.asked, partition, self.limit)
+        wanted = wanted_of(self.asked, partition.logs, self.limit)
         if self.asked.latest:
             self._latest = LatestKeys()
             self._latest.read(partition.logs, wanted, self.limit)

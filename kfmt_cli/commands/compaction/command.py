@@ -129,7 +129,7 @@ class Compaction:
         """Read the batch headers of all logs, reporting their findings."""
         found, following = CleanerHistory(), Transactions()
         findings = Findings(self.run.most_findings)
-        for file, block in blocks_of(partition):
+        for file, block in blocks_of(partition.logs):
             for finding in block.findings:
                 found.is_damaged |= finding.code.severity is Severity.ERROR
                 self.run.tell(finding, findings)

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, islice
-from pathlib import Path
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from kfmt_cli.disk.kinds import UNKNOWN, kind_of
 from kfmt_cli.disk.kinds.kind import Input, Kind, Level
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOGS
 from kfmt_cli.disk.names import mark_of
-from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.targets import targets
 from kfmt_cli.disk.tree import distinct, is_empty, is_segment, size_of, topic_of
 from kfmt_cli.errors import InputError
@@ -90,8 +88,8 @@ class Dump:
         logs = (
             file for file in every if not self.asked.needs_logs or file.kind is not KRAFT_SNAPSHOT
         )
-        for partition in _partitions(logs):
-            self._partition(partition)
+        for _, its in groupby(logs, key=lambda file: file.path.rpartition(os.sep)[0]):
+            self._partition(sorted(its, key=lambda file: file.base))
         if self._n_empty:
             run.sink.remark(
                 f"{count(self._n_empty, 'empty file')} not shown; use --all to list them"
@@ -166,15 +164,12 @@ class Dump:
         else:
             self._n_read += 1
 
-    def _partition(self, partition: Partition) -> None:
-        """Dump the selected records of a partition."""
-        try:
-            wanted = wanted_of(self.asked, partition, self.reading.limit)
-        except InputError as error:
-            self.run.complain(str(error))
-            return
-        self.reading = replace(self.reading, wanted=wanted)
-        self._each(wanted.logs(partition.logs))
+    def _partition(self, logs: list[Input]) -> None:
+        """Dump the selected records of a partition's logs."""
+        with self.run.complaining():
+            wanted = wanted_of(self.asked, logs, self.reading.limit)
+            self.reading = replace(self.reading, wanted=wanted)
+            self._each(wanted.logs(logs))
 
     def _each(self, files: Iterable[Input]) -> None:
         """Dump files one by one."""
@@ -283,16 +278,7 @@ class Dump:
             run.host.write(piece)
             recycle(piece)
             return
-        run.seen(piece)
-        if findings.admits(piece):
-            run.sink.finding(piece)
-
-
-def _partitions(files: Iterable[Input]) -> Iterator[Partition]:
-    """Logs grouped by directory, sorted by base offset."""
-    for folder, group in groupby(files, key=lambda file: file.path.rpartition(os.sep)[0]):
-        held = sorted(group, key=lambda file: file.base)
-        yield Partition(held[0].name, Path(folder or os.curdir), held)
+        run.tell(piece, findings)
 
 
 def notes_of(file: Input) -> tuple[str, ...]:

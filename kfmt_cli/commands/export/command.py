@@ -26,7 +26,6 @@ from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.given import troubles
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
-from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.targets import refuse_pipe
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.damage import FILE_UNREADABLE, UNREAD
@@ -118,10 +117,9 @@ class Export:
         for folder, its in groupby(by_folder, key=lambda piece: piece.folder):
             pieces = list(its)
             logs = [input_of(piece) for piece in pieces]
-            partition = Partition(logs[0].name, Path(folder), logs)
             try:
                 with at_hand(request, pieces):
-                    known[folder] = wanted_of(request.asked, partition, request.limit)
+                    known[folder] = wanted_of(request.asked, logs, request.limit)
             except InputError as error:
                 yield Unread.of(error)
         self._files = self._files.those(lambda piece: piece.folder in known)

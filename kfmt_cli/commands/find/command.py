@@ -24,7 +24,6 @@ from kfmt_cli.commands.run import Cells, Run, in_pieces
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.names import identity
-from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.targets import targets
 from kfmt_cli.errors import ExitCode, InputError
@@ -103,9 +102,8 @@ class Find:
     def _wanted(self, segments: list[Segment]) -> None:
         """Search the segments of a partition for selected records."""
         logs = [segment.log for segment in segments if segment.log is not None]
-        partition = Partition(logs[0].name, Path(logs[0].path).parent, logs)
         try:
-            wanted = wanted_of(self.sought.asked, partition, self.limit)
+            wanted = wanted_of(self.sought.asked, logs, self.limit)
         except InputError as error:
             self.run.complain(str(error))
             return

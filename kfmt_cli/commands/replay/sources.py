@@ -146,7 +146,7 @@ class SourceReader:
     def chunks(self, next_offset: int) -> Iterator[Chunk]:
         """The committed records from an offset on; raises InputError."""
         partition = self.source.partition
-        committed = committed_of((block for _, block in blocks_of(partition)), ends_open=True)
+        committed = committed_of((block for _, block in blocks_of(partition.logs)), ends_open=True)
         wanted = self.wanted.beginning(next_offset)
         for file in wanted.logs(partition.logs):
             with open_checked(file, read_ahead=True) as log:

@@ -175,7 +175,7 @@ class Stat:
         for partition in partitions:
             starts.of(partition)
             try:
-                wanted = wanted_of(self.asked, partition, self.limit)
+                wanted = wanted_of(self.asked, partition.logs, self.limit)
             except InputError as error:
                 self.run.complain(str(error))
                 continue
