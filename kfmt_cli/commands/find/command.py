@@ -39,22 +39,15 @@ from kfmt_cli.rows.types.found import FOUND
 MANY_LATER = 256  # stop after this many batches that begin later; damage may fake a few
 
 
-@dataclass(frozen=True, slots=True)
-class Sought:
-    """The search condition; exactly one is set."""
+@dataclass(slots=True)
+class Find:
+    """One call of `find`; exactly one of offset, timestamp and asked is set."""
 
+    run: Run
     offset: int | None = None
     timestamp: int | None = None
     asked: Asked = field(default_factory=Asked)
     """Conditions on records."""
-
-
-@dataclass(slots=True)
-class Find:
-    """One call of `find`."""
-
-    run: Run
-    sought: Sought
     most_rows: int | None = None
     """Total number of rows to show; None for all."""
     limit: Limit = field(default_factory=Limit)
@@ -72,7 +65,7 @@ class Find:
                     found.setdefault(segment.real_path, segment)
         logs = [segment for segment in found.values() if segment.log is not None]
         starts = LogStarts(self.run)
-        read = [segment.any_file for segment in logs] if self.sought.asked else []
+        read = [segment.any_file for segment in logs] if self.asked else []
         with reading(self.run, read):
             for group in _by_folder(logs).values():
                 partition = sorted(group, key=lambda segment: segment.any_file.base)
@@ -87,14 +80,13 @@ class Find:
             self.run.host.reached(ExitCode.FINDINGS)
 
     def _partition(self, logs: list[Segment]) -> None:
-        sought = self.sought
-        if sought.offset is not None:
-            below = [log for log in logs if log.any_file.base <= sought.offset]
+        if self.offset is not None:
+            below = [log for log in logs if log.any_file.base <= self.offset]
             for segment in below[-1:]:
-                self._segment(segment, partial(self._of_offset, sought.offset))
-        elif sought.timestamp is not None:
+                self._segment(segment, partial(self._of_offset, self.offset))
+        elif self.timestamp is not None:
             for segment in logs:
-                if self._segment(segment, partial(self._of_time, sought.timestamp)):
+                if self._segment(segment, partial(self._of_time, self.timestamp)):
                     return
         else:
             self._wanted(logs)
@@ -103,7 +95,7 @@ class Find:
         """Search the segments of a partition for selected records."""
         logs = [segment.log for segment in segments if segment.log is not None]
         try:
-            wanted = wanted_of(self.sought.asked, logs, self.limit)
+            wanted = wanted_of(self.asked, logs, self.limit)
         except InputError as error:
             self.run.complain(str(error))
             return

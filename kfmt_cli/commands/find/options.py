@@ -49,7 +49,7 @@ def find(
       kfmt find sample_segments/kafka-3.9.1-broker1/orders-0 --key customer-7 --limit 3
       kfmt find sample_segments/kafka-3.9.1-broker1 --producer-id 1000 --limit 5 --json
     """
-    from kfmt_cli.commands.find.command import Find, Sought
+    from kfmt_cli.commands.find.command import Find
     from kfmt_cli.core.times import milliseconds
 
     n_given = sum((offset is not None, timestamp is not None, bool(asked)))
@@ -58,5 +58,4 @@ def find(
     if not n_given:
         raise UsageError("give --offset, --timestamp or a record filter such as --key")
     at = None if timestamp is None else milliseconds("--timestamp", timestamp)
-    sought = Sought(offset, at, asked)
-    Find(common.run(), sought, limit, common.limit).paths(paths)
+    Find(common.run(), offset, at, asked, limit, common.limit).paths(paths)

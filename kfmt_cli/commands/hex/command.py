@@ -22,7 +22,7 @@ from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.kinds.notes import LAYOUTS
 from kfmt_cli.disk.opening import is_folder, open_source
 from kfmt_cli.disk.tree import topic_of
-from kfmt_cli.errors import InputError, NotFoundError, UsageError
+from kfmt_cli.errors import ExitCode, InputError, NotFoundError, UsageError
 from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.formats import header_numbers as header
 from kfmt_cli.log.anatomy.batches import batch_parts, loose_part
@@ -40,24 +40,17 @@ MOST_GIVEN = 64 << 20  # bytes of standard input
 MOST_LOOSE = 1 << 16  # bytes to show that are not a batch
 
 
-@dataclass(frozen=True, slots=True)
-class ShownPlace:
-    """What to show: the batch at an offset or byte, or the n-th batch or entry; by default the
-    first batch, or all of a small file."""
-
-    offset: int | None = None
-    position: int | None = None
-    entry: int | None = None
-    alone: bool = False
-    """Show only the header of the batch, and the record with the offset."""
-
-
 @dataclass(slots=True)
 class ShowHex:
-    """One call of `hex`."""
+    """One call of `hex`: shows the batch at an offset or byte, or the n-th batch or entry; by
+    default the first batch, or all of a small file."""
 
     run: Run
-    place: ShownPlace
+    offset: int | None
+    position: int | None
+    entry: int | None
+    alone: bool
+    """Show only the header of the batch, and the record with the offset."""
     limit: Limit = field(default_factory=Limit)
     whole: bool = False
     """Show all bytes of long fields."""
@@ -95,21 +88,20 @@ class ShowHex:
             self._log(file)
 
     def _file(self, file: Input, layout: Layout | None) -> None:
-        if self.place.offset is not None:
+        if self.offset is not None:
             raise UsageError(f"{file.name}: --offset works on logs only; use --entry or --position")
-        self._show(file, [file_part(file, self.place.entry, self.place.position, layout)])
+        self._show(file, [file_part(file, self.entry, self.position, layout)])
         for finding in file.contents().findings:
             self._tell(finding)
 
     def _log(self, file: Input) -> None:
         """Show the requested batch, then its findings; raises NotFoundError."""
-        place = self.place
         decoder = decoder_for(self.topic or topic_of(file))
         last = -1
         damage: list[Finding] = []
         with open_checked(file, read_ahead=False) as log:
             for block in log.blocks:
-                i = _batch_of(block, place)
+                i = self._batch_in(block)
                 if i is not None:
                     begins, size = (int(block.batches[name][i]) for name in ("position", "size"))
                     data = _bytes_at(file, begins, size)
@@ -125,28 +117,35 @@ class ShowHex:
                     last = int(block.batches.last_offset[-1])
         for finding in damage:
             self._tell(finding)
-        words = f"no readable batch contains offset {place.offset}; the last offset is {last}"
-        if place.position is not None:
-            data = _loose_bytes(file, place.position)
-            if data:
-                self._show(file, [loose_part(data, place.position)])
-                self._damaged()
-                return
-            words = f"byte {place.position} is past the end of the file"
-        elif place.offset is None:
-            data = b"" if place.entry else _loose_bytes(file, 0)
-            if data:
-                self._show(file, [loose_part(data, 0)])
-                self._damaged()
-                return
-            words = f"no batch {place.entry or 0}"
-        raise NotFoundError(f"{file.name}: {words}")
+        at, words = self.position, f"byte {self.position} is past the end of the file"
+        if at is None and self.offset is None:
+            at, words = None if self.entry else 0, f"no batch {self.entry or 0}"
+        elif at is None:
+            words = f"no readable batch contains offset {self.offset}; the last offset is {last}"
+        if at is None or not (data := _loose_bytes(file, at)):
+            raise NotFoundError(f"{file.name}: {words}")
+        self._show(file, [loose_part(data, at)])
+        self._damaged()
+
+    def _batch_in(self, block: Block) -> int | None:
+        """Index of the requested batch in a block; None if it is not in it."""
+        batches = block.batches
+        if self.position is not None:
+            begins = batches.position
+            found = (begins <= self.position) & (self.position < begins + batches.size)
+        elif self.offset is not None:
+            begins = np.where(batches.has_base_offset == 1, batches.base_offset, self.offset)
+            found = (begins <= self.offset) & (self.offset <= batches.last_offset)
+        else:
+            found = batches.number == (self.entry or 0)
+        rows = np.flatnonzero(found)
+        return int(rows[0]) if len(rows) else None
 
     def _chosen(self, part: AnatomyPart) -> AnatomyPart:
         """The part; if `alone` is set, only with the record at the offset."""
-        if not self.place.alone:
+        if not self.alone:
             return part
-        nodes = (node for node in part.nodes if _leads_to(node) in (None, self.place.offset))
+        nodes = (node for node in part.nodes if _leads_to(node) in (None, self.offset))
         return AnatomyPart(part.title, part.data, part.position, nodes, part.codec)
 
     def _tell_of(self, block: Block, i: int) -> None:
@@ -186,8 +185,6 @@ class ShowHex:
 
     def _damaged(self) -> None:
         """Set the exit code for damage in the bytes shown."""
-        from kfmt_cli.errors import ExitCode
-
         self.run.host.reached(ExitCode.FINDINGS)
 
 
@@ -237,18 +234,3 @@ def _bytes_at(file: Input, position: int, size: int) -> bytes:
         return source.block(position, size, size)[:size] if position >= 0 else b""
     finally:
         source.close()
-
-
-def _batch_of(block: Block, place: ShownPlace) -> int | None:
-    """Index of the requested batch in a block; None if it is not in it."""
-    batches = block.batches
-    if place.position is not None:
-        begins = batches.position
-        found = (begins <= place.position) & (place.position < begins + batches.size)
-    elif place.offset is not None:
-        begins = np.where(batches.has_base_offset == 1, batches.base_offset, place.offset)
-        found = (begins <= place.offset) & (place.offset <= batches.last_offset)
-    else:
-        found = batches.number == (place.entry or 0)
-    rows = np.flatnonzero(found)
-    return int(rows[0]) if len(rows) else None

@@ -60,11 +60,11 @@ def hex_command(
       kfmt hex sample_segments/kafka-3.9.1-broker1/txn-0/00000000000000000736.snapshot
       kfmt hex sample_segments/kafka-2.8.2/v1-lz4-0/00000000000000000000.log --position 0
     """
-    from kfmt_cli.commands.hex.command import ShowHex, ShownPlace
+    from kfmt_cli.commands.hex.command import ShowHex
 
     if sum(place is not None for place in (offset, position, entry)) > 1:
         raise UsageError("use only one of --offset, --position and --entry")
     if alone and offset is None:
         raise UsageError("--alone needs --offset")
-    place = ShownPlace(offset, position, entry, alone)
-    ShowHex(common.run(), place, common.limit, whole, topic, layout).path(file)
+    place = offset, position, entry, alone
+    ShowHex(common.run(), *place, common.limit, whole, topic, layout).path(file)

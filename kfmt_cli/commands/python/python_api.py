@@ -91,7 +91,7 @@ def find(
 
     key: text is taken as UTF-8.
     """
-    from kfmt_cli.commands.find.command import Find, Sought
+    from kfmt_cli.commands.find.command import Find
     from kfmt_cli.log.selection.record_match import Match
     from kfmt_cli.log.selection.select import Asked, Selection
 
@@ -103,8 +103,8 @@ def find(
     def command(run: Run) -> None:
         sought_key = key.encode() if isinstance(key, str) else key
         match = Match(sought_key, producer_id=producer_id)
-        sought = Sought(offset, at, Asked(Selection(match=match)))
-        Find(run, sought, limit, Limit()).paths(path_names(paths))
+        asked = Asked(Selection(match=match))
+        Find(run, offset, at, asked, limit).paths(path_names(paths))
 
     return answer_of(command)
 
