@@ -156,9 +156,9 @@ def _format(formats: list[OutputFormat]) -> Decorator:
 def _remember_table(context: click.Context, _: click.Parameter, name: str | None) -> None:
     if name is None:
         return
-    from kfmt_cli.commands.contract import type_names
+    from kfmt_cli.commands.contract import shapes_by_name
 
-    if name not in type_names():
+    if name not in shapes_by_name():
         raise UsageError(f"--table {name}: no such row type; see docs/json.md for all types")
     context.meta[TABLE] = name
 

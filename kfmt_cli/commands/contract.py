@@ -65,7 +65,7 @@ def contract() -> Iterator[ContractPart]:
     yield ContractPart("A dead cluster", tuple(cluster))
     yield ContractPart("Log shapes, and the report page", SHAPES)
     for topic in REPLAYS:
-        yield ContractPart(f"The state of {topic}", _state_types(topic))
+        yield ContractPart(f"The state of {topic}", replay_of(topic).types)
     kinds = dict.fromkeys(chain.from_iterable(kind.row_types for kind in KINDS))
     yield ContractPart(
         "Entries of files",
@@ -93,11 +93,7 @@ def telling(shape: RowType, shapes: tuple[RowType, ...]) -> str:
 
 def state_types() -> frozenset[RowType]:
     """The types of `state`, whose objects have a `change` with --since-offset."""
-    return frozenset(chain.from_iterable(map(_state_types, REPLAYS)))
-
-
-def _state_types(topic: str) -> tuple[RowType, ...]:
-    return replay_of(topic).types
+    return frozenset(chain.from_iterable(replay_of(topic).types for topic in REPLAYS))
 
 
 def results() -> dict[str, RowType]:
@@ -170,8 +166,3 @@ _SUMMARY = RowType(
         Column("exit_code", doc="Exit code."),
     ),
 )
-
-
-def type_names() -> frozenset[str]:
-    """The names of all types."""
-    return frozenset(type_.name for part in contract() for type_ in part.types)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import kfmt_cli
-from kfmt_cli.commands.contract import contract, results, type_names
+from kfmt_cli.commands.contract import contract, results, shapes_by_name
 from kfmt_cli.errors import UsageError
 from kfmt_cli.rows.column import PLACE, ColumnKind, Placed, RowType
 from kfmt_cli.rows.documents import STATISTICS, members
@@ -247,4 +247,4 @@ def test_no_type_is_declared_twice_in_a_part() -> None:
     for part in contract():
         names = [type_.name for type_ in part.types if type_.name != "file"]
         assert len(names) == len(set(names)) or part.title == "Entries of files"
-    assert "partition" in type_names()
+    assert "partition" in shapes_by_name()

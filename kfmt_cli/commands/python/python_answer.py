@@ -126,17 +126,16 @@ def _columns_of(name: str, rows: list[Object]) -> list[Column]:
     return [known.get(member) or Column(member, ColumnKind.JSON) for member in members or known]
 
 
-def _types_named(name: str) -> list[RowType]:
+def _types_named(name: str) -> tuple[RowType, ...]:
     """The types with a name; raises UsageError if there is none."""
-    from kfmt_cli.commands.contract import contract
+    from kfmt_cli.commands.contract import shapes_by_name
 
-    every = [type_ for part in contract() for type_ in part.types]
-    types = [type_ for type_ in every if type_.name == name]
-    if not types:
-        nearest = get_close_matches(name, {type_.name for type_ in every}, 1)
+    every = shapes_by_name()
+    if name not in every:
+        nearest = get_close_matches(name, every, 1)
         meant = f"did you mean {nearest[0]}?" if nearest else "see docs/json.md for all types"
         raise UsageError(f"no row type named {name!r}; {meant}")
-    return types
+    return every[name]
 
 
 def _html_table(name: str, rows: list[Object]) -> str:
