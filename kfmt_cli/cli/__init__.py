@@ -15,47 +15,29 @@ from kfmt_cli import __version__
 from kfmt_cli.cli.options import EXIT_CODES
 
 SECTIONS = {
-    "Look": {
-        "dump": "dump",
-        "cat": "cat",
-        "state": "state",
-        "hex": "hex",
-        "stat": "stat",
-        "find": "find",
-        "sql": "sql",
-        "txn": "txn",
-        "browse": "browse",
-        "report": "report",
-    },
-    "Why": {"retention": "retention", "compaction": "compaction"},
-    "Check": {
-        "check": "check",
-        "verify-crc": "verify_crc",
-        "index-check": "index_check",
-        "diff": "diff",
-        "replicas": "replicas",
-    },
-    "Write": {
-        "build": "build",
-        "salvage": "salvage",
-        "merge": "merge",
-        "convert-v0-to-v2": "convert",
-        "rebuild-index": "rebuild_index",
-        "export": "export",
-        "replay": "replay",
-    },
-    "Scale": {"pipeline": "pipeline"},
-    "Learn": {
-        "format": "format",
-        "explain": "explain",
-        "encode-varint": "varint",
-        "decode-varint": "varint",
-        "partition-of": "partition_of",
-        "request-header": "protocol_headers",
-        "response-header": "protocol_headers",
-    },
+    "Look": ("dump", "cat", "state", "hex", "stat", "find", "sql", "txn", "browse", "report"),
+    "Why": ("retention", "compaction"),
+    "Check": ("check", "verify-crc", "index-check", "diff", "replicas"),
+    "Write": ("build", "salvage", "merge", "convert-v0-to-v2", "rebuild-index", "export", "replay"),
+    "Scale": ("pipeline",),
+    "Learn": (
+        *("format", "explain", "encode-varint", "decode-varint", "partition-of"),
+        *("request-header", "response-header"),
+    ),
 }
-MODULES = {name: module for section in SECTIONS.values() for name, module in section.items()}
+# The folders of commands that are not named after them.
+_FOLDERS = {
+    "convert-v0-to-v2": "convert",
+    "encode-varint": "varint",
+    "decode-varint": "varint",
+    "request-header": "protocol_headers",
+    "response-header": "protocol_headers",
+}
+MODULES = {
+    name: _FOLDERS.get(name, name.replace("-", "_"))
+    for names in SECTIONS.values()
+    for name in names
+}
 
 
 class Commands(click.Group):

@@ -87,7 +87,7 @@ def test_a_command(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     module.largest = largest  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(cli.MODULES, "largest", "largest")  # the line in `SECTIONS`
-    monkeypatch.setitem(cli.SECTIONS, "Why", {**cli.SECTIONS["Why"], "largest": "largest"})
+    monkeypatch.setitem(cli.SECTIONS, "Why", (*cli.SECTIONS["Why"], "largest"))
     assert "largest" in run("--help")
     assert "How many batches." in run("largest", "--help")
     rows = [
