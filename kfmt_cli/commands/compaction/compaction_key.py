@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from kfmt_cli.broker.cleaning import Dirty
@@ -13,23 +11,10 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.log.block import runs
-from kfmt_cli.log.decompress import decompress_ahead
-from kfmt_cli.log.derived_columns import read_complete
 from kfmt_cli.log.selection.record_match import Match
+from kfmt_cli.log.selection.select import Selection
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.documents import KEY_FATE
-
-
-@dataclass(frozen=True, slots=True)
-class RecordOfKey:
-    """A record of the key: its place, and its value size, -1 for a tombstone."""
-
-    file: str
-    batch_position: int
-    offset: int
-    timestamp: int | None
-    size: int
 
 
 def show_key(
@@ -39,48 +24,42 @@ def show_key(
 
     never: why the cleaner never cleans the partition, if so.
     """
-    places = _places(partition, key, limit)
-    for i, place in enumerate(places):
-        stays, why = (True, never) if never else _fate(place, places[i + 1 :], dirty)
-        row = Fields(
-            file=place.file,
-            batch_position=place.batch_position,
-            offset=place.offset,
-            timestamp=place.timestamp,
-            value_size=place.size,
-            stays=stays,
-            why=why,
-        )
+    rows = _records(partition, key, limit)
+    for i, row in enumerate(rows):
+        row.stays, row.why = (True, never) if never else _fate(row, rows[i + 1 :], dirty)
         heading = partition.name if i == 0 else None
-        lines = key_lines(row, run.sink.out.theme, heading)
-        run.sink.document(KEY_FATE, row, lines)
-    if places:
-        run.sink.remark(count(len(places), "record"))
-    return len(places)
+        run.sink.document(KEY_FATE, row, key_lines(row, run.sink.out.theme, heading))
+    if rows:
+        run.sink.remark(count(len(rows), "record"))
+    return len(rows)
 
 
-def _places(partition: Partition, key: bytes, limit: Limit) -> list[RecordOfKey]:
-    match, found = Match(key=key), []
+def _records(partition: Partition, key: bytes, limit: Limit) -> list[Fields]:
+    """The records of a key, with the members of `KEY_FATE` that do not depend on a cleaning."""
+    wanted, found = Selection(match=Match(key=key)), []
     for file in partition.logs:
         for block in blocks_from(file, read_ahead=True):
-            sound = block.batches.crc_valid == 1
-            block.batches = block.batches.select(sound)
-            for run in (run for part in decompress_ahead(block, limit) for run in runs(part)):
-                records = read_complete(run, limit)
+            block.batches = block.batches.select(block.batches.crc_valid == 1)
+            for run, records in wanted.near(block, limit):
                 rows = records.rows
-                for row in match.rows(run, records, np.arange(len(rows))).tolist():
+                for row in np.flatnonzero(wanted.of_records(run, records)).tolist():
                     batch = int(np.searchsorted(records.ends, row, side="right"))
-                    time = int(rows.timestamp[row]) if rows.has_timestamp[row] else None
-                    position = int(run.batches.position[batch])
-                    offset, size = int(rows.offset[row]), int(rows.value_size[row])
-                    found.append(RecordOfKey(file.name, position, offset, time, size))
+                    found.append(
+                        Fields(
+                            file=file.name,
+                            batch_position=int(run.batches.position[batch]),
+                            offset=int(rows.offset[row]),
+                            timestamp=int(rows.timestamp[row]) if rows.has_timestamp[row] else None,
+                            value_size=int(rows.value_size[row]),
+                        )
+                    )
     return found
 
 
 LATEST = "latest record for its key"
 
 
-def _fate(record: RecordOfKey, later: list[RecordOfKey], dirty: Dirty) -> tuple[bool, str]:
+def _fate(record: Fields, later: list[Fields], dirty: Dirty) -> tuple[bool, str]:
     """Whether the next cleaning keeps a record, and why."""
     if record.offset >= dirty.end:
         if not later:
@@ -92,6 +71,6 @@ def _fate(record: RecordOfKey, later: list[RecordOfKey], dirty: Dirty) -> tuple[
     if later:
         words = f"superseded by offset {later[-1].offset}"
         return True, f"{words}, which is not cleanable yet: {dirty.why}"
-    if record.size < 0:
+    if record.value_size < 0:
         return True, f"{LATEST}: a tombstone, removed at its delete horizon"
     return True, LATEST
