@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kfmt_cli.commands.format.command import chapters, found
-from kfmt_cli.commands.protocol_headers.command import REQUEST, cells, requests
+from kfmt_cli.commands.protocol_headers.command import requests, values_of
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.formats.api_keys import APIS, BY_KEY
 from kfmt_cli.formats.kafka_messages import message
@@ -100,23 +100,18 @@ def test_every_request_is_recognised_in_a_stream(data: st.DataObject) -> None:
         message = header + data.draw(st.binary(max_size=30))
         stream += struct.pack(">i", len(message)) + message
         sent.append((api.key, api.name, version, correlation, client))
-    names = [column.name for column in REQUEST.columns]
-    rows = [
-        dict(zip(names, cells(request, stream, REQUEST), strict=True))
-        for request in requests(stream, None)
-    ]
+    rows = [values_of(request, stream) for request in requests(stream, None)]
     assert [row["fault"] for row in rows] == [None] * len(sent)
     shown = ("request_api_key", "api_name", "request_api_version", "correlation_id", "client_id")
-    assert [tuple(row[text] for text in shown) for row in rows] == sent
+    assert [tuple(row.get(text) for text in shown) for row in rows] == sent
 
 
 @given(st.binary(max_size=80), st.sampled_from([None, True, False]))
 def test_any_bytes_are_answered(data: bytes, framed: bool | None) -> None:
     """Each byte belongs to one message, and each has a fault or says what its bytes say."""
-    names = [column.name for column in REQUEST.columns]
     end = 0
     for header in requests(data, framed):
-        row = dict(zip(names, cells(header, data, REQUEST), strict=True))
+        row = values_of(header, data)
         assert header.at == row["position"] == end
         end = header.end
         own = data[header.start : header.end]

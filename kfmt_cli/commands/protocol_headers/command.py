@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.json_text import json_text
@@ -80,7 +81,7 @@ class ProtocolHeader:
     """First byte of the header."""
     end: int
     """End of the message, exclusive."""
-    layout: Layout | None
+    layout: Layout
     api: Api | None = None
 
 
@@ -171,9 +172,8 @@ def _frames(data: bytes, framed: bool) -> Iterator[tuple[int, int | None, int, i
         at = end
 
 
-def cells(header: ProtocolHeader, data: bytes, row_type: RowType) -> tuple[str | int | None, ...]:
-    """The row of a header."""
-    assert header.layout is not None
+def values_of(header: ProtocolHeader, data: bytes) -> dict[str, Any]:
+    """The members of a header's row, by name."""
     own = data[header.start : header.end]
     reading = read_message(header.layout, own, 0, len(own))
     values: dict[str, object] = {**reading.values}
@@ -182,14 +182,12 @@ def cells(header: ProtocolHeader, data: bytes, row_type: RowType) -> tuple[str |
     fault = reading.fault
     if header.size == 0 and header.start == header.at:
         left = header.end - header.start
-        return _row(
-            row_type,
-            {"position": header.at, "fault": f"{left} trailing bytes are too few for a size field"},
-        )
+        fault = f"{left} trailing bytes are too few for a size field"
+        return {"position": header.at, "fault": fault}
     if header.size is not None and header.end - header.start < header.size and fault is None:
         there = header.end - header.start
         fault = f"the message needs {header.size} bytes, but only {there} are available"
-    values |= {
+    return values | {
         "position": header.at,
         "size": header.size,
         "header_version": header.version,
@@ -197,24 +195,20 @@ def cells(header: ProtocolHeader, data: bytes, row_type: RowType) -> tuple[str |
         "tagged_fields": json_text(plain_value(tags or {})) if flexible else None,  # type: ignore[arg-type]
         "fault": fault,
     }
-    return _row(row_type, values)
-
-
-def _row(row_type: RowType, values: dict[str, object]) -> tuple[str | int | None, ...]:
-    return tuple(values.get(column.name) for column in row_type.columns)  # type: ignore[misc]
 
 
 def show(
     run: Run, name: str, data: bytes, headers: list[ProtocolHeader], row_type: RowType
 ) -> None:
     """Show headers: a single one byte by byte, several with one line each."""
-    rows = [cells(header, data, row_type) for header in headers]
-    fault_at = [column.name for column in row_type.columns].index("fault")
-    if any(row[fault_at] is not None for row in rows):
+    values = [values_of(header, data) for header in headers]
+    if any(its["fault"] is not None for its in values):
         run.host.reached(ExitCode.FINDINGS)
     if run.sink.for_people and len(headers) == 1:
-        _draw(run, name, data, headers[0], rows[0], row_type)
+        what = row_type.name.replace("_", " ")
+        _draw(run, f"{name}: {what}", data, headers[0], values[0])
     else:
+        rows = [tuple(its.get(column.name) for column in row_type.columns) for its in values]
         writer = run.sink.rows(Head(name, len(data)), row_type)
         run.sink.flush()
         for piece in writer.text(Rows(section_of(row_type, rows)), 0, len(rows)):
@@ -222,19 +216,11 @@ def show(
 
 
 def _draw(
-    run: Run,
-    name: str,
-    data: bytes,
-    header: ProtocolHeader,
-    row: tuple[str | int | None, ...],
-    row_type: RowType,
+    run: Run, name: str, data: bytes, header: ProtocolHeader, values: Mapping[str, Any]
 ) -> None:
     """Show a header byte by byte."""
-    assert header.layout is not None
-    values = dict(zip((column.name for column in row_type.columns), row, strict=True))
     dump = Hexdump(run.sink.out.theme, run.sink.out.width, whole=False)
-    what = row_type.name.replace("_", " ")
-    run.sink.put(dump.title(f"{name}: {what} of version {header.version}"))
+    run.sink.put(dump.title(f"{name} of version {header.version}"))
     nodes: list[Node] = []
     if header.size is not None:
         size = Node("size", "int32", header.at, header.start, header.size)
@@ -243,7 +229,7 @@ def _draw(
     node = tree(header.layout, data, header.start, header.end)
     for child in node.children:
         if child.name == "request_api_key":
-            child.meaning = str(values["api_name"] or "unknown")
+            child.meaning = str(values.get("api_name") or "unknown")
     nodes.append(node)
     if node.is_whole and node.end < header.end:
         body = Node("body", "bytes", node.end, header.end, meaning="not decoded")
