@@ -10,6 +10,7 @@ import pytest
 
 import kfmt_cli
 from kfmt_cli.commands.python import scanning
+from kfmt_cli.commands.python.read import log_rows
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.log.reading import RowsReading
 from tests.support.samples import ORDERS, TXN
@@ -25,15 +26,11 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The columns of each read."""
     found: list[Any] = []
 
-    def spy(read: Any) -> Any:
-        def seen(*paths: Any, columns: Any, **bounds: Any) -> Any:
-            found.append(columns)
-            return read(*paths, columns=columns, **bounds)
+    def seen(path: Any, records: bool, columns: Any, wanted: Any) -> Any:
+        found.append(columns)
+        return log_rows(path, records, columns, wanted)
 
-        return seen
-
-    for name in ("read_records", "read_batches"):
-        monkeypatch.setattr(scanning, name, spy(getattr(scanning, name)))
+    monkeypatch.setattr(scanning, "log_rows", seen)
     return found
 
 

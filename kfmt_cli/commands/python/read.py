@@ -230,16 +230,18 @@ def _target(path: str) -> GivenPath:
         raise InputError(str(error), file=path) from error
 
 
-def _log_rows(
+def log_rows(
     path: Path | Sequence[Path],
     records: bool,
     columns: Iterable[str] | None,
     wanted: Selection,
-    topic: str | None,
-    jobs: int | None,
-    max_decompressed: int | None,
+    topic: str | None = None,
+    jobs: int | None = None,
+    max_decompressed: int | None = None,
     payloads: Callable[[tuple[str, ...]], Payloads] = lambda _: NOTHING_SAID,
 ) -> LogRows:
+    """The rows of logs; raises UsageError for an unknown column, InputError for a missing path.
+    payloads: the formats of keys and values for some paths."""
     table = RECORDS if records else BATCHES
     names = texts(columns or ())
     for name in names:
@@ -251,7 +253,7 @@ def _log_rows(
     return LogRows(paths, reading, names, topic, cores, payloads(paths))
 
 
-def _selected(
+def bounds_of(
     first_offset: int | None,
     last_offset: int | None,
     first_time: int | datetime | None,
@@ -300,8 +302,8 @@ def read_batches(
     bounds; times are in milliseconds, or a datetime. Raises UsageError for an unknown column, and
     InputError for a missing path.
     """
-    wanted = _selected(first_offset, last_offset, first_time, last_time)
-    return _log_rows(path, False, columns, wanted, None, 0, max_decompressed)
+    wanted = bounds_of(first_offset, last_offset, first_time, last_time)
+    return log_rows(path, False, columns, wanted, max_decompressed=max_decompressed)
 
 
 def read_records(
@@ -329,7 +331,7 @@ def read_records(
     ones are in `decoded_key` and `decoded_value`. jobs: number of threads, by default all cores.
     Raises UsageError for an unknown column or format, and InputError for a missing path.
     """
-    wanted = _selected(first_offset, last_offset, first_time, last_time)
+    wanted = bounds_of(first_offset, last_offset, first_time, last_time)
 
     def payloads(paths: tuple[str, ...]) -> Payloads:
         if key_format is None and value_format is None:
@@ -339,7 +341,7 @@ def read_records(
         folder = None if schemas is None else FilePath(os.fsdecode(schemas))
         return payloads_of((key_format, key_schema), (value_format, value_schema), folder, paths)
 
-    return _log_rows(path, True, columns, wanted, topic, jobs, max_decompressed, payloads)
+    return log_rows(path, True, columns, wanted, topic, jobs, max_decompressed, payloads)
 
 
 def verify(

@@ -13,7 +13,7 @@ from datetime import datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kfmt_cli.commands.python.read import LogRows, Path, each_of, read_batches, read_records
+from kfmt_cli.commands.python.read import LogRows, Path, bounds_of, each_of, log_rows
 from kfmt_cli.core.credentials import without_credentials
 from kfmt_cli.errors import InputError, UsageError, unknown_name
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from kfmt_cli.arrow.condition import Condition
     from kfmt_cli.commands.sql.log_dataset import LogDataset
+    from kfmt_cli.log.selection.select import Selection
 
 TABLES = ("records", "batches")
 
@@ -33,7 +34,7 @@ class Scan:
 
     path: Path | Sequence[Path]
     table: str
-    bounds: dict[str, Any]
+    wanted: Selection
     ignore_unreadable: bool
 
     def __post_init__(self) -> None:
@@ -43,8 +44,7 @@ class Scan:
 
     def rows(self, columns: Sequence[str] | None = None) -> LogRows:
         """The rows with some columns, in this order; None: all columns."""
-        read = read_records if self.table == "records" else read_batches
-        return read(self.path, columns=columns, **self.bounds)
+        return log_rows(self.path, self.table == "records", columns, self.wanted)
 
     @property
     def schema(self) -> pa.Schema:
@@ -94,7 +94,7 @@ def scan(
         from polars.io.plugins import register_io_source
     except ImportError:
         raise UsageError(f"Polars {pl.__version__} is too old: pip install -U polars") from None
-    bounds = _bounds(first_offset, last_offset, first_time, last_time)
+    bounds = bounds_of(first_offset, last_offset, first_time, last_time)
     wanted = Scan(path, _known(table), bounds, ignore_unreadable)
 
     def frames(
@@ -131,7 +131,7 @@ def dataset(
     _require("pyarrow", "'kfmt-cli[arrow]'")
     from kfmt_cli.commands.sql.log_dataset import LogDataset
 
-    bounds = _bounds(first_offset, last_offset, first_time, last_time)
+    bounds = bounds_of(first_offset, last_offset, first_time, last_time)
     return LogDataset(Scan(path, _known(table), bounds, ignore_unreadable))
 
 
@@ -139,20 +139,6 @@ def _known(table: str) -> str:
     if table not in TABLES:
         raise unknown_name("table", table, TABLES)
     return table
-
-
-def _bounds(
-    first_offset: int | None,
-    last_offset: int | None,
-    first_time: int | datetime | None,
-    last_time: int | datetime | None,
-) -> dict[str, Any]:
-    return {
-        "first_offset": first_offset,
-        "last_offset": last_offset,
-        "first_time": first_time,
-        "last_time": last_time,
-    }
 
 
 def _require(name: str, package: str) -> None:
