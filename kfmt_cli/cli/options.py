@@ -13,6 +13,7 @@ import click
 
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.version import OLDEST, VERSIONS, by_option
+from kfmt_cli.cli import completion
 from kfmt_cli.core.parallel import available_cores
 from kfmt_cli.core.urls import local, plain
 from kfmt_cli.errors import UsageError
@@ -228,6 +229,12 @@ all_files = click.option(
     "all_files",
     is_flag=True,
     help="In the table, also list empty files.",
+)
+
+topic = click.option(
+    "--topic",
+    shell_complete=completion.topics,
+    help="Topic name, if the directory is named differently; selects the decoder.",
 )
 
 layout = click.option(

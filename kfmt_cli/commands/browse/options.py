@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kfmt_cli.cli import completion
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common, optional_paths
+from kfmt_cli.cli.options import Common, common, optional_paths, topic
 from kfmt_cli.cli.payload_options import payload_formats
 from kfmt_cli.errors import UsageError
 
@@ -25,11 +24,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Initial colour theme; d toggles it.",
 )
-@click.option(
-    "--topic",
-    shell_complete=completion.topics,
-    help="Topic name, if the directory is named differently; selects the decoder.",
-)
+@topic
 @payload_formats
 @common("max-decompressed")
 def browse(

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kfmt_cli.cli import completion
 from kfmt_cli.cli.grouped_options import GroupedCommand
-from kfmt_cli.cli.options import Common, all_files, common, layout, paths
+from kfmt_cli.cli.options import Common, all_files, common, layout, paths, topic
 from kfmt_cli.cli.payload_options import payload_formats
 from kfmt_cli.cli.selection_options import selection
 from kfmt_cli.errors import UsageError, unknown_name
@@ -49,11 +48,7 @@ class DumpCommand(GroupedCommand):
     show_default=True,
     help="Encoding of keys, values and headers; auto: text if valid UTF-8, otherwise base64.",
 )
-@click.option(
-    "--topic",
-    shell_complete=completion.topics,
-    help="Topic name, if the directory is named differently; selects the decoder.",
-)
+@topic
 @payload_formats
 @layout
 @all_files

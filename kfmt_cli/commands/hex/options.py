@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli import completion
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, InputPath, common, layout, private_key
+from kfmt_cli.cli.options import Common, InputPath, common, layout, private_key, topic
 from kfmt_cli.errors import UsageError
 
 
@@ -28,11 +27,7 @@ from kfmt_cli.errors import UsageError
     "--alone", is_flag=True, help="With --offset: show only the batch header and that record."
 )
 @click.option("--whole", is_flag=True, help="Show all bytes of long fields.")
-@click.option(
-    "--topic",
-    shell_complete=completion.topics,
-    help="Topic name, if the directory is named differently; selects the decoder.",
-)
+@topic
 @layout
 @common("format", "color", "strict", "max-decompressed")
 def hex_command(
