@@ -27,7 +27,7 @@ class CatCommand(GroupedCommand):
 
         super().format_epilog(ctx, formatter)
         with formatter.section("Format"):
-            formatter.write_dl([(f"%{name}", words) for name, words in TOKENS.items()])
+            formatter.write_dl([(f"%{name}", words) for name, (words, _) in TOKENS.items()])
             formatter.write_text("Escapes: \\n, \\r, \\t, \\0, \\\\ and \\xHH.")
 
 

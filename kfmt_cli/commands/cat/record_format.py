@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from struct import pack
 
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.errors import UsageError
@@ -54,18 +54,24 @@ def _visible(data: bytes | None) -> bytes | None:
     return "\n".join("\t".join(map(safe, line.split("\t"))) for line in lines).encode()
 
 
-TOKENS = {
-    "s": "the value",
-    "S": "value size in bytes, -1 for null",
-    "R": "value size as a big-endian int32",
-    "k": "the key",
-    "K": "key size in bytes, -1 for null",
-    "T": "timestamp in milliseconds, -1 if none",
-    "h": "headers as NAME=VALUE, separated by commas",
-    "t": "the topic",
-    "p": "the partition",
-    "o": "the offset",
-    "%": "a percent sign",
+def _headers(shown: Shown, null: bytes) -> bytes:
+    pairs = (key + b"=" + (null if value is None else value) for key, value in shown.headers)
+    return b",".join(pairs)
+
+
+# What each token stands for, in words and as bytes.
+TOKENS: dict[str, tuple[str, Callable[[Shown, bytes], bytes]]] = {
+    "s": ("the value", lambda shown, null: null if shown.value is None else shown.value),
+    "S": ("value size in bytes, -1 for null", lambda shown, _: b"%d" % shown.value_size),
+    "R": ("value size as a big-endian int32", lambda shown, _: pack(">i", shown.value_size)),
+    "k": ("the key", lambda shown, null: null if shown.key is None else shown.key),
+    "K": ("key size in bytes, -1 for null", lambda shown, _: b"%d" % shown.key_size),
+    "T": ("timestamp in milliseconds, -1 if none", lambda shown, _: b"%d" % shown.timestamp),
+    "h": ("headers as NAME=VALUE, separated by commas", _headers),
+    "t": ("the topic", lambda shown, _: shown.topic.encode()),
+    "p": ("the partition", lambda shown, _: b"%d" % shown.partition),
+    "o": ("the offset", lambda shown, _: b"%d" % shown.offset),
+    "%": ("a percent sign", lambda _shown, _null: b"%"),
 }
 _ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\", "0": b"\0"}
 _PART = re.compile(
@@ -76,7 +82,7 @@ _PART = re.compile(
 def writer(form: str, null: bytes) -> Write:
     """Compile a format into a function that writes a record; raises UsageError. null: written for
     null."""
-    parts: list[Write | bytes] = []
+    parts: list[Callable[[Shown, bytes], bytes] | bytes] = []
     for part in _PART.finditer(form):
         kind = part.lastgroup or ""
         words = part[kind]
@@ -84,7 +90,7 @@ def writer(form: str, null: bytes) -> Write:
             if words not in TOKENS:
                 names = " ".join(f"%{token}" for token in TOKENS)
                 raise UsageError(f"-f: unknown %{words}; choose from {names}")
-            parts.append(b"%" if words == "%" else _token(words, null))
+            parts.append(TOKENS[words][1])
         elif kind == "byte":
             try:
                 parts.append(bytes([int(words, 16)]))
@@ -94,7 +100,7 @@ def writer(form: str, null: bytes) -> Write:
             parts.append(_ESCAPES[words] if kind == "escape" else os.fsencode(words))
 
     def write(record: Shown) -> bytes:
-        return b"".join(part if isinstance(part, bytes) else part(record) for part in parts)
+        return b"".join(part if isinstance(part, bytes) else part(record, null) for part in parts)
 
     return write
 
@@ -129,23 +135,3 @@ def _text(data: bytes | None) -> tuple[str | None, str | None]:
     """Bytes as text, and the name of the encoding if they are not valid UTF-8."""
     text, encoding = (None, None) if data is None else as_text(data, "auto")
     return text, encoding or None
-
-
-def _token(name: str, null: bytes) -> Write:
-    def headers(shown: Shown) -> bytes:
-        pairs = (key + b"=" + (null if value is None else value) for key, value in shown.headers)
-        return b",".join(pairs)
-
-    tokens: dict[str, Write] = {
-        "s": lambda shown: null if shown.value is None else shown.value,
-        "S": lambda shown: str(shown.value_size).encode(),
-        "R": lambda shown: struct.pack(">i", shown.value_size),
-        "k": lambda shown: null if shown.key is None else shown.key,
-        "K": lambda shown: str(shown.key_size).encode(),
-        "T": lambda shown: str(shown.timestamp).encode(),
-        "h": headers,
-        "t": lambda shown: shown.topic.encode(),
-        "p": lambda shown: str(shown.partition).encode(),
-        "o": lambda shown: str(shown.offset).encode(),
-    }
-    return tokens[name]
