@@ -90,28 +90,16 @@ def _plain(name: str) -> str:
 
 def found(name: str) -> list[Layout]:
     """The formats with this name, or of the file or topic with it; raises UsageError."""
-    every = list(chapters())
-    own = [
-        layout
-        for chapter in every
-        for layout in chapter.layouts
-        if _plain(layout.name) == _plain(name)
-    ]
-    if own:
+    wanted, every = _plain(name), list(chapters())
+    known = [layout for chapter in every for layout in chapter.layouts]
+    if own := [layout for layout in known if _plain(layout.name) == wanted]:
         return own[:1]
     kind, _, _ = kind_of(name.rpartition("/")[2])
-    ends = {_plain(file_name) for file_name in kind.named}
-    of_file = [
-        layout
-        for chapter in every
-        for file in chapter.files
-        if _plain(file) in {_plain(name), *ends}
-        for layout in chapter.layouts
-    ]
-    if of_file:
+    files = {wanted, *map(_plain, kind.named)}
+    of_files = [chapter for chapter in every for file in chapter.files if _plain(file) in files]
+    if of_file := [layout for chapter in of_files for layout in chapter.layouts]:
         return of_file
-    known = [layout.name for chapter in every for layout in chapter.layouts]
-    near = [candidate for candidate in known if _plain(name) in _plain(candidate)]
+    near = [layout.name for layout in known if wanted in _plain(layout.name)]
     words = f"did you mean {', '.join(near)}?" if near else "run kfmt format to list them"
     raise UsageError(f"no format named {name!r}; {words}")
 
