@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from kfmt_cli.rows.result import ResultType
 
     _IntType = click.ParamType[int]
-    _TextType = click.ParamType[str]
 else:  # not generic in every version of click
-    _IntType = _TextType = click.ParamType
+    _IntType = click.ParamType
 
 EXIT_CODES = (
     "Exit codes: 0 clean; 1 findings of severity error, or a lookup found nothing; 2 usage error; "
@@ -71,36 +70,27 @@ class Size(_IntType):
         return int(digits) * factor
 
 
+def input_path(path: str) -> str:
+    """A path or URL to read, without its credentials."""
+    from kfmt_cli.core.credentials import without_credentials
+
+    return plain(without_credentials(path))
+
+
+def stored_path(path: str) -> str:
+    """A path or URL that is not unpacked, without its credentials and without file://."""
+    from kfmt_cli.core.credentials import without_credentials
+
+    if not path:
+        raise click.BadParameter("a path cannot be empty")
+    return local(without_credentials(path))
+
+
 def _paths(metavar: str, *, required: bool) -> Decorator:
     argument = click.argument(
-        "paths", nargs=-1, required=required, metavar=metavar, type=InputPath()
+        "paths", nargs=-1, required=required, metavar=metavar, type=input_path
     )
     return lambda function: private_key(argument(function))
-
-
-class InputPath(_TextType):
-    """A path or URL to read, without its credentials."""
-
-    name = "path"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        del param, ctx
-        from kfmt_cli.core.credentials import without_credentials
-
-        return plain(without_credentials(value))
-
-
-class StoredPath(_TextType):
-    """A path or URL that is not unpacked, without its credentials and without file://."""
-
-    name = "path"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from kfmt_cli.core.credentials import without_credentials
-
-        if not value:
-            self.fail("a path cannot be empty", param, ctx)
-        return local(without_credentials(value))
 
 
 def _keep_key(ctx: click.Context, param: click.Parameter, value: str | None) -> None:

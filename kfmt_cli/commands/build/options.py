@@ -10,11 +10,11 @@ from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
     Size,
-    StoredPath,
     common,
     force,
     index_interval,
     layout,
+    stored_path,
     topic_name,
 )
 from kfmt_cli.errors import UsageError
@@ -23,7 +23,7 @@ from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 
 @command(name="build", short_help="Write segments from JSON Lines or Parquet.")
 @click.argument("source", metavar="SOURCE")
-@click.argument("destination", metavar="DST", type=StoredPath())
+@click.argument("destination", metavar="DST", type=stored_path)
 @click.option("--batch-records", type=click.IntRange(min=1), help="Maximum records per batch.")
 @click.option(
     "--batch-bytes",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, InputPath, Size, StoredPath, common, private_key
+from kfmt_cli.cli.options import Common, Size, common, input_path, private_key, stored_path
 from kfmt_cli.formats.batch import CODECS
 
 
 @command(name="convert-v0-to-v2", short_help="Rewrite old message formats as magic 2.")
 @private_key
-@click.argument("source", metavar="SRC", type=InputPath())
-@click.argument("destination", metavar="DST", type=StoredPath())
+@click.argument("source", metavar="SRC", type=input_path)
+@click.argument("destination", metavar="DST", type=stored_path)
 @click.option(
     "--compression",
     type=click.Choice(["keep", *CODECS]),

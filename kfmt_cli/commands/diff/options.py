@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, InputPath, common, private_key
+from kfmt_cli.cli.options import Common, common, input_path, private_key
 
 
 @command(name="diff", short_help="Compare two replicas of a partition.")
 @private_key
-@click.argument("a", type=InputPath())
-@click.argument("b", type=InputPath())
+@click.argument("a", type=input_path)
+@click.argument("b", type=input_path)
 @common("wide", "format", "color", "strict", "max-decompressed")
 def diff(
     a: str,

@@ -8,7 +8,7 @@ import click
 
 from kfmt_cli.cli import completion
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, InputPath, common
+from kfmt_cli.cli.options import Common, common, input_path
 from kfmt_cli.errors import UsageError
 
 
@@ -59,7 +59,7 @@ def explain(
         path, names = names[-1], names[:-1]
         if not names:
             raise UsageError(f"{path} is a path; name the topic to explain with it")
-        path = InputPath().convert(path, None, None)
+        path = input_path(path)
     run = common.run()
     delays = tuple(_milliseconds(timer) for timer in timers) or (5, 130, 450)
     wheel = (_milliseconds(tick), size, delays, None if at is None else _milliseconds(at))

@@ -9,7 +9,7 @@ import click
 
 from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.lake_options import lake
-from kfmt_cli.cli.options import Common, Size, StoredPath, common, force, paths
+from kfmt_cli.cli.options import Common, Size, common, force, paths, stored_path
 from kfmt_cli.cli.payload_options import decoded
 from kfmt_cli.cli.selection_options import selection
 from kfmt_cli.errors import UsageError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @command(name="export", short_help="Export records or batches as Parquet files.")
 @paths
-@click.option("--to", required=True, metavar="DIR", type=StoredPath(), help="Output directory.")
+@click.option("--to", required=True, metavar="DIR", type=stored_path, help="Output directory.")
 @click.option(
     "--format",
     "file_format",

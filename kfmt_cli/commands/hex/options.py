@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, InputPath, common, layout, private_key, topic
+from kfmt_cli.cli.options import Common, common, input_path, layout, private_key, topic
 from kfmt_cli.errors import UsageError
 
 
 @command(name="hex", short_help="Show the bytes of a batch next to their fields.")
 @private_key
-@click.argument("file", type=InputPath())
+@click.argument("file", type=input_path)
 @click.option("--offset", type=int, help="Show the batch that contains this offset.")
 @click.option(
     "--position",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, StoredPath, common, index_interval, paths
+from kfmt_cli.cli.options import Common, common, index_interval, paths, stored_path
 
 
 @command(short_help="Merge damaged replicas into the best log of each partition.")
 @paths
-@click.option("--to", required=True, metavar="DST", type=StoredPath(), help="New directory.")
+@click.option("--to", required=True, metavar="DST", type=stored_path, help="New directory.")
 @click.option(
     "--branch",
     type=int,

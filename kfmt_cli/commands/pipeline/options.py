@@ -9,7 +9,7 @@ import click
 
 from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.lake_options import lake
-from kfmt_cli.cli.options import COMMON, Size, StoredPath, private_key
+from kfmt_cli.cli.options import COMMON, Size, private_key, stored_path
 from kfmt_cli.cli.payload_options import decoded
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.spark.jobs import JOBS, JobOption, ListedJob
@@ -21,9 +21,9 @@ SHARED: dict[str, tuple[Callable[..., Any], ...]] = {"export": (lake, decoded)}
 def _common(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add PATH… and the options of every job."""
     for decorate in (
-        click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=StoredPath()),
+        click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=stored_path),
         click.option(
-            "--to", required=True, metavar="DIR", type=StoredPath(), help="Output directory."
+            "--to", required=True, metavar="DIR", type=stored_path, help="Output directory."
         ),
         click.option(
             "--master",

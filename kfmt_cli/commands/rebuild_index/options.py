@@ -8,12 +8,12 @@ import click
 
 from kfmt_cli.broker.defaults import PRODUCER_ID_EXPIRATION_MS
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, Size, StoredPath, common, private_key
+from kfmt_cli.cli.options import Common, Size, common, private_key, stored_path
 
 
 @command(name="rebuild-index", short_help="Rebuild indexes as broker recovery does.")
 @private_key
-@click.argument("paths", nargs=-1, required=True, metavar="LOG... DST", type=StoredPath())
+@click.argument("paths", nargs=-1, required=True, metavar="LOG... DST", type=stored_path)
 @click.option(
     "--in-place",
     is_flag=True,

@@ -11,13 +11,13 @@ import click
 from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
-    StoredPath,
     common,
     config,
     force,
     kafka_version,
     now,
     optional_paths,
+    stored_path,
 )
 from kfmt_cli.errors import UsageError
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 @command(short_help="Write one HTML page about a disk.")
 @optional_paths
-@click.option("--to", required=True, metavar="FILE", type=StoredPath(), help="HTML file to write.")
+@click.option("--to", required=True, metavar="FILE", type=stored_path, help="HTML file to write.")
 @click.option(
-    "--data", metavar="FILE", type=StoredPath(), help="Also write the page's data as JSON."
+    "--data", metavar="FILE", type=stored_path, help="Also write the page's data as JSON."
 )
 @click.option(
     "--from",
     "of_jobs",
     multiple=True,
     metavar="DIR",
-    type=StoredPath(),
+    type=stored_path,
     help="Instead of PATH: use the output of kfmt pipeline in DIR (or DIR/_kfmt). May be repeated "
     "for several jobs.",
 )

@@ -7,19 +7,19 @@ import click
 from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import (
     Common,
-    InputPath,
-    StoredPath,
     common,
     index_interval,
+    input_path,
     private_key,
+    stored_path,
     topic_name,
 )
 
 
 @command(name="salvage", short_help="Copy every undamaged batch into new logs.")
 @private_key
-@click.argument("source", metavar="SRC", type=InputPath())
-@click.argument("destination", metavar="DST", type=StoredPath())
+@click.argument("source", metavar="SRC", type=input_path)
+@click.argument("destination", metavar="DST", type=stored_path)
 @click.option(
     "--records",
     is_flag=True,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, InputPath, common, private_key
+from kfmt_cli.cli.options import Common, common, input_path, private_key
 from kfmt_cli.core.urls import local
 from kfmt_cli.errors import ExitCode, UsageError
 
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 _URL = re.compile(r"[\w+.-]+://")
 
 
-class QueryOrPath(InputPath):
+def _query_or_path(text: str) -> str:
     """A query if it has a space and is no path; otherwise a path."""
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return value if is_query(value) else super().convert(value, param, ctx)
+    return text if is_query(text) else input_path(text)
 
 
 def is_query(text: str) -> bool:
@@ -33,7 +31,7 @@ def is_query(text: str) -> bool:
 
 
 @command(short_help="Query disks in SQL, with DuckDB.")
-@click.argument("words", nargs=-1, required=True, metavar="[QUERY] PATH...", type=QueryOrPath())
+@click.argument("words", nargs=-1, required=True, metavar="[QUERY] PATH...", type=_query_or_path)
 @private_key
 @common("format", "wide", "color", "max-decompressed")
 def sql(words: tuple[str, ...], common: Common) -> None:
