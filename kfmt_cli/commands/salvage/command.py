@@ -20,10 +20,8 @@ from kfmt_cli.broker.start.ranges import as_lists
 from kfmt_cli.checks.log.verifier import Verifier
 from kfmt_cli.commands.run import Progress, Run, told
 from kfmt_cli.commands.salvage.salvaged_partition import (
-    UNREAD,
     Extents,
     SalvagedPartition,
-    UnreadableLog,
     base_of,
     is_orderly,
     is_swap,
@@ -55,7 +53,7 @@ from kfmt_cli.writing.salvage.rearrange import (
     told_of,
     write_arranged,
 )
-from kfmt_cli.writing.salvage.salvager import LogExtent, Salvager, Scanned, extent_of
+from kfmt_cli.writing.salvage.salvager import Salvager, Scanned, extent_of
 
 COUNTED = ("batches", "batches_after", "bytes", "bytes_after", "holes", "reencoded")
 SALVAGED = ResultType(
@@ -237,9 +235,12 @@ class Salvage:
         self, staging: Staging, partition: SalvagedPartition, progress: Progress
     ) -> None:
         """Write the logs of a partition, then the files derived from them."""
-        extents = {file.path: self._extent(file) for file in (*partition.logs, *partition.more)}
+        extents: Extents = {}
+        for file in (*partition.logs, *partition.more):
+            with self.run.complaining():
+                extents[file.path] = extent_of(file, self.limit)
         for other in partition.more:
-            if extents[other.path] is None:
+            if other.path in extents and extents[other.path] is None:
                 self._leave_behind(other)
         if is_orderly(partition, extents):
             written = self._in_order(staging, partition, extents, progress)
@@ -293,10 +294,11 @@ class Salvage:
         logs = partition.logs
         written: list[Input] = []
         salvager = Salvager(self.limit, self.jobs, self.split)
+        empty = {path for path, extent in extents.items() if extent is None}
         for i, log in enumerate(logs):
-            if extents[log.path] is UNREAD:
+            if log.path not in extents:
                 continue
-            later = (log.base for log in logs[i + 1 :] if extents[log.path] is not None)
+            later = (log.base for log in logs[i + 1 :] if log.path not in empty)
             name = str(partition.below / PurePath(log.path).name)
             done = self._log(staging, salvager, log, name, next(later, NO_END), progress)
             if done is None:
@@ -317,7 +319,7 @@ class Salvage:
         scanned: list[Scanned] = []
         results: list[Result] = []
         for log in (*partition.logs, *partition.more):
-            if extents[log.path] is UNREAD:
+            if log.path not in extents:
                 continue
             result = Result(SALVAGED, log.name, LOG.name)
             base = base_of(log) or 0
@@ -329,7 +331,7 @@ class Salvage:
             scanned.append(one)
             results.append(result)
         made = rearranged(scanned)
-        named = (log.base for log in partition.logs if extents[log.path] in (None, UNREAD))
+        named = (log.base for log in partition.logs if extents.get(log.path) is None)
         last = max(named, default=0)
         written, aside = write_arranged(staging, str(partition.below), scanned, made, last)
         for name in aside:
@@ -386,15 +388,6 @@ class Salvage:
             what = f"{where}{count(len(begun), 'open transaction')} at the end"
             waits = f"read_committed consumers stop at offset {begun.min()}"
             self.run.sink.note(f"{what}: {waits}; see kfmt txn\n")
-
-    def _extent(self, log: Input) -> LogExtent | UnreadableLog | None:
-        """The extent of a log's undamaged batches, None without any; complains and returns UNREAD
-        if it cannot be read."""
-        try:
-            return extent_of(log, self.limit)
-        except InputError as error:
-            self.run.complain(str(error))
-            return UNREAD
 
     def _log(
         self,

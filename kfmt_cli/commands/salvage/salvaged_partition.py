@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import os
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
@@ -47,14 +46,8 @@ class SalvagedPartition:
         return folder or os.curdir
 
 
-class UnreadableLog(enum.Enum):
-    """Extent of a log that cannot be read."""
-
-    UNREAD = "unread"
-
-
-UNREAD = UnreadableLog.UNREAD
-Extents = dict[str, LogExtent | UnreadableLog | None]
+Extents = dict[str, LogExtent | None]
+"""The extent of the undamaged batches of each log that can be read, None without any."""
 
 
 def base_of(log: Input) -> int | None:
@@ -71,12 +64,12 @@ def is_swap(log: Input) -> bool:
 
 def is_orderly(partition: SalvagedPartition, extents: Extents) -> bool:
     """Whether every undamaged batch is in its place, so that logs can be written one by one."""
-    if any(isinstance(extents[file.path], LogExtent) for file in partition.more):
+    if any(extents.get(file.path) for file in partition.more):
         return False
     end = -1
     for log in partition.logs:
-        extent = extents[log.path]
-        if not isinstance(extent, LogExtent):
+        extent = extents.get(log.path)
+        if extent is None:
             continue
         base = log.base
         if not extent.is_ordered or extent.first < base or base <= end:
