@@ -200,7 +200,7 @@ class Cleaning:
                         complete(run, records)
                     yield run, records
 
-    def segments_after(self, settings: TopicSettings) -> int:
+    def segments_after(self) -> int:
         """Number of segments after cleaning, which merges neighbours that fit into one segment.
 
         Source: `kafka.log.Cleaner.groupSegmentsBySize`, which uses the sizes before cleaning.
@@ -213,7 +213,7 @@ class Cleaning:
             if base >= self.dirty.end:
                 n, size, first = n + 1, 0, None
                 continue
-            fits = size + n_bytes <= settings.segment_bytes
+            fits = size + n_bytes <= self.settings.segment_bytes
             if first is None or not fits or base - first >= 1 << 31:
                 n, size, first = n + 1, 0, base
             size += n_bytes

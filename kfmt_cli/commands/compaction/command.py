@@ -178,7 +178,7 @@ class Compaction:
             markers_kept=told.markers,
             next_delete_horizon=told.horizon,
             segments_before=len(partition.logs),
-            segments_after=cleaning.segments_after(settings),
+            segments_after=cleaning.segments_after(),
             remaining_offsets=cleaning.remaining if self.offsets else None,
         )
         lines = cleaning_lines(row, self.run.sink.out.theme)

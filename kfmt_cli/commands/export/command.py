@@ -58,7 +58,7 @@ class Export:
     dry_run: bool = False
     """Report the plan without reading or writing anything."""
     log_starts: LogStarts | None = None
-    tell: Callable[[str], None] | None = None
+    tell: Callable[[str], None] = lambda _: None
     """Called with notes on skipped files, and with the plan of a dry run."""
     _files: Pieces = field(default_factory=Pieces)
     _given: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class Export:
         if not self._files:
             raise InputError("no log segments in the given paths")
         n_snapshots = sum(piece.kind is KRAFT_SNAPSHOT for piece in self._files)
-        if n_snapshots and self.tell is not None:
+        if n_snapshots:
             words = count(n_snapshots, "KRaft snapshot")
             self.tell(f"{words}: records in the table {SNAPSHOT_RECORDS.name}\n")
         if self.request.asked.needs_logs:
@@ -154,7 +154,7 @@ class Export:
         old = self._manifest.without(before)
         for name in old:  # its rows must not be there twice
             remove(f"{self.to}/{name}")
-        if old and self.tell is not None:
+        if old:
             self.tell(f"{count(len(old), 'file')} of the earlier export removed\n")
 
     def _events(self, advance: Callable[[int], None]) -> Iterator[Event]:
@@ -181,9 +181,8 @@ class Export:
         return list(pieces.shared(self.lake.bundling.bundles(pieces, share)))
 
     def _tell_plan(self) -> None:
-        if self.tell is not None:
-            for line in dry_run(self._files, self._bundles(), self.to).lines():
-                self.tell(f"{line}\n")
+        for line in dry_run(self._files, self._bundles(), self.to).lines():
+            self.tell(f"{line}\n")
 
     def _kept(
         self, bundle: Pieces, done: Exported, advance: Callable[[int], None]

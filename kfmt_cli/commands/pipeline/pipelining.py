@@ -49,7 +49,7 @@ class PipelineCall:
         is_without = self.own.get("tables") == "batches"  # of KRaft snapshots
         request = replace(self._request(), table="batches" if is_without else self.job.table)
         to = self._destination()
-        context = Context(None, request, to, self.options.format_, _nowhere, self.own)
+        context = Context(None, request, to, self.options.format_, lambda _: None, self.own)
         if self.options.dry_run:
             return self._tell_plan(context)
         run_job = self.job.load()
@@ -184,11 +184,6 @@ class PipelineCall:
         if not equals:
             raise UsageError(f"--conf {text!r} is not NAME=VALUE")
         return name, value
-
-
-def _nowhere(n: int) -> None:
-    """Progress before there is a job."""
-    del n
 
 
 def _absolute(path: str) -> str:

@@ -214,19 +214,14 @@ class Nobody:
         del n_bytes
 
 
-def answer_of(
-    command: Callable[[Run], object], type_: ResultType | None = None, *, is_whole: bool = False
-) -> Answer:
-    """Run a command and return its output; raises InputError if nothing could be read. is_whole:
-    end with a summary."""
+def answer_of(command: Callable[[Run], object], type_: ResultType | None = None) -> Answer:
+    """Run a command and return its output; raises InputError if nothing could be read."""
     host = Nobody()
     sink = Collected(host)
     run = Run(host, sink, type_)
     command(run)
-    if is_whole:
-        run.end()
     sink.flush()
     is_empty = all(row["type"] in NO_ANSWERS for row in sink.objects)
-    if host.exit_code == ExitCode.UNREADABLE and is_empty and not is_whole:
+    if host.exit_code == ExitCode.UNREADABLE and is_empty:
         raise InputError(host.notes[0].removeprefix("kfmt: ") if host.notes else "nothing was read")
     return Answer(sink.objects, ExitCode(host.exit_code), host.notes)

@@ -35,7 +35,7 @@ from kfmt_cli.disk.trees import TREES
 from kfmt_cli.errors import InputError, UsageError, unknown_name
 from kfmt_cli.findings.finding import Finding, in_order
 from kfmt_cli.log.decompress import is_heavy
-from kfmt_cli.log.reading import RowsPart, RowsReading
+from kfmt_cli.log.reading import RowsReading
 from kfmt_cli.log.selection.select import Selection
 from kfmt_cli.rows.section import Object, Rows, Section, columns_of, objects
 from kfmt_cli.rows.table_types import BATCHES, RECORDS, chosen
@@ -200,13 +200,9 @@ class LogRows:
             blocks = reading.ahead(log.blocks)
             for parts in map_ordered(reading.decoded, blocks, workers, is_heavy):
                 for part in parts:
-                    rows = self._taken(part)
-                    if len(rows):
-                        yield rows
-
-    def _taken(self, part: RowsPart) -> Rows:
-        self.findings += in_order(part.findings)
-        return part.rows
+                    self.findings += in_order(part.findings)
+                    if len(part.rows):
+                        yield part.rows
 
 
 def _counted(rows: Rows) -> Section:
