@@ -24,25 +24,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 1000  # rows to write together
 Cells = Sequence[str | int | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Unread:
-    """An input that could not be read, and why."""
-
-    words: str
-    file: str = ""
-    """The file, as in `InputError`."""
-    is_gone: bool = False
-    """Whether the file is missing, as in `InputError`."""
-
-    @classmethod
-    def of(cls, error: InputError) -> Unread:
-        """The event for an error."""
-        return cls(str(error), error.file, error.is_gone)
-
-
-Event = Finding | Result | Unread
+Event = Finding | Result | InputError
 
 
 class Progress(Protocol):
@@ -132,7 +114,7 @@ class Run:
         elif isinstance(event, Result):
             self._result(event)
         else:
-            self.complain(event.words)
+            self.complain(str(event))
 
     def seen(self, finding: Finding) -> None:
         """Count a finding for the exit code."""

@@ -21,7 +21,7 @@ from kfmt_cli.arrow.inputs import at_hand, files_of, input_of
 from kfmt_cli.arrow.topic_ids import TopicIds
 from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.partition_selection import wanted_of
-from kfmt_cli.commands.run import Event, Unread
+from kfmt_cli.commands.run import Event
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.given import troubles
@@ -75,12 +75,12 @@ class Export:
         if not self.dry_run:
             self._prepare()
         for path in paths:
-            yield from map(Unread, troubles(path))
+            yield from map(InputError, troubles(path))
         request = replace(self.request, table=self.lake.listed_as)
         found = files_of(request, self.tell, is_checked=True)
         for piece in found:
             if piece.trouble:
-                yield Unread(f"{self._name(piece.path)}: {piece.trouble}")
+                yield InputError(f"{self._name(piece.path)}: {piece.trouble}")
         self._files = found.those(lambda piece: not piece.trouble)
         if not self._files:
             raise InputError("no log segments in the given paths")
@@ -110,7 +110,7 @@ class Export:
         # Files in a store appear only once they are complete.
         self._is_fresh = is_local(self.to) and not names_in(self.to)
 
-    def _ask_logs(self) -> Iterator[Unread]:
+    def _ask_logs(self) -> Iterator[InputError]:
         """Determine the selection for each directory; skips those with unreadable logs."""
         request, known = self.request, dict[str, Selection]()
         by_folder = sorted(self._files, key=lambda piece: piece.folder)  # copies alternate
@@ -121,7 +121,7 @@ class Export:
                 with at_hand(request, pieces):
                     known[folder] = wanted_of(request.asked, logs, request.limit)
             except InputError as error:
-                yield Unread.of(error)
+                yield error
         self._files = self._files.those(lambda piece: piece.folder in known)
         self.request = replace(request, in_folders=known)
 
@@ -228,7 +228,7 @@ class Export:
                 result.numbers[name] = (result.numbers[name] or 0) + n
             for finding in findings:
                 if finding.code in UNREAD:
-                    yield Unread(finding.message.replace(path, result.file))
+                    yield InputError(finding.message.replace(path, result.file))
                     continue
                 result.count([finding])
                 if result.findings.admits(finding):

@@ -12,7 +12,7 @@ from kfmt_cli.broker.start.brokers import version_at
 from kfmt_cli.broker.version import PredictedFor, version_words
 from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.commands.index_check.lines import lookup_lines
-from kfmt_cli.commands.run import Event, Run, Unread, told
+from kfmt_cli.commands.run import Event, Run, told
 from kfmt_cli.core.compressed_files import WHOLLY_PACKED
 from kfmt_cli.disk.names import partition_folder
 from kfmt_cli.disk.segment import Segment
@@ -37,7 +37,7 @@ class IndexCheck:
     """Number of files in directories that are not checked, by kind."""
     _segments: list[tuple[Segment, int]] = field(default_factory=list)
 
-    def plan(self, paths: tuple[str, ...]) -> Iterator[Unread]:
+    def plan(self, paths: tuple[str, ...]) -> Iterator[InputError]:
         """Find the distinct segments of all paths; yields unreadable inputs."""
         found: dict[str, Segment] = {}
         unread: list[str] = []
@@ -51,7 +51,7 @@ class IndexCheck:
                     known.given |= segment.given
             except InputError as error:
                 unread.append(str(error))
-        yield from map(Unread, unread)
+        yield from map(InputError, unread)
         self._segments = [
             (segment, 0 if segment.log is None else size_of(segment.log))
             for segment in found.values()
@@ -68,7 +68,7 @@ class IndexCheck:
         found = outcomes(IndexWork(self.checker), self._segments, jobs, advance)
         for (segment, _), outcome in zip(self._segments, found, strict=True):
             if isinstance(outcome, InputError):
-                yield Unread.of(outcome)
+                yield outcome
             elif outcome is None:
                 yield from self._alone(segment, advance)
             else:
@@ -81,7 +81,7 @@ class IndexCheck:
             for result in self.checker.check(segment, advance):
                 yield from told(result)
         except InputError as error:
-            yield Unread.of(error)
+            yield error
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kfmt_cli.checks.log.verifier import Verifier, open_checked
-from kfmt_cli.commands.run import Unread
 from kfmt_cli.commands.verify_crc.command import Verify
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.credentials import without_credentials
@@ -357,8 +356,8 @@ def verify(
     found: list[Finding] = []
     for step in (task.plan(path_names(path)), task.events()):
         for event in step:
-            if isinstance(event, Unread):
-                raise InputError(event.words, file=event.file, is_gone=event.is_gone)
+            if isinstance(event, InputError):
+                raise event
             if isinstance(event, Finding):
                 found.append(event)
     return found

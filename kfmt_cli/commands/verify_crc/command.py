@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from kfmt_cli.checks.log.verifier import Returning, Verified, Verifier
 from kfmt_cli.checks.partition.folder import FolderChecks
-from kfmt_cli.commands.run import Event, Unread, told
+from kfmt_cli.commands.run import Event, told
 from kfmt_cli.commands.verify_crc.log_work import CheckedLog, LogWork
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
@@ -50,7 +50,7 @@ class Verify:
     _groups: list[_Files] = field(default_factory=list)
     _sizes: list[int] = field(default_factory=list)
 
-    def plan(self, paths: tuple[str, ...]) -> Iterator[Unread]:
+    def plan(self, paths: tuple[str, ...]) -> Iterator[InputError]:
         """Find the files; yields unreadable inputs."""
         unread: list[str] = []
         for target in targets(paths, unread.append, takes_pipe=True, copies=True):
@@ -64,7 +64,7 @@ class Verify:
                 self._groups.append(_Files(folder, files))
             if not target.unlisted and not n_files:
                 unread.append(no_log(target.path))
-        yield from map(Unread, unread)
+        yield from map(InputError, unread)
         seen: set[str] = set()
         for group in sorted(self._groups, key=lambda group: group.folder is None):
             group.files = list(distinct(group.files, seen))
@@ -105,7 +105,7 @@ class Verify:
             if outcome is None:
                 verified = yield from self._stream(file, advance)
             elif isinstance(outcome, InputError):
-                yield Unread.of(outcome)
+                yield outcome
             else:
                 verified, findings = outcome
                 result = self._result(file.name, _kind_name(file))
@@ -128,7 +128,7 @@ class Verify:
         try:
             yield from _counted(result, found)
         except InputError as error:
-            yield Unread.of(error)
+            yield error
             return None
         yield self._finished(result, found.value)
         return found.value
@@ -163,7 +163,7 @@ class VerifyKind:
     most_findings: int = MOST_FINDINGS
     _files: list[Input] = field(default_factory=list)
 
-    def plan(self, paths: tuple[str, ...]) -> Iterator[Unread]:
+    def plan(self, paths: tuple[str, ...]) -> Iterator[InputError]:
         """Use the files as given; yields nothing."""
         self._files = [replace(classify(path, path), kind=self.kind) for path in paths]
         return iter(())
@@ -179,7 +179,7 @@ class VerifyKind:
             try:
                 contents = file.contents()
             except InputError as error:
-                yield Unread.of(error)
+                yield error
                 continue
             advance(contents.size)
             numbers = {"bytes": contents.size, "records": len(contents.table)}
