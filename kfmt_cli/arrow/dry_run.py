@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from kfmt_cli.core.small_objects import is_fetched
 from kfmt_cli.core.stored_source import WINDOW
@@ -13,29 +12,9 @@ from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
 
 
-@dataclass(frozen=True, slots=True)
-class DryRun:
-    """The amount of data a job would read, and where it would write."""
-
-    inputs: int
-    bytes: int
-    tasks: int
-    reads: int
-    """Requests to object stores."""
-    to: str
-
-    def lines(self) -> list[str]:
-        """The plan as text."""
-        stored = f", in about {count(self.reads, 'object store request')}" if self.reads else ""
-        return [
-            f"would read {count(self.inputs, 'file')}, {grouped(self.bytes)} bytes{stored}",
-            f"would run {count(self.tasks, 'task')} and write to {self.to}",
-            "dry run: nothing was read or written",
-        ]
-
-
-def dry_run(files: Pieces, shares: Iterable[Sequence[Piece]], to: str) -> DryRun:
-    """The plan. shares: the pieces of each task."""
+def dry_run(files: Pieces, shares: Iterable[Sequence[Piece]], to: str) -> list[str]:
+    """The plan, as lines: how much data a job would read, and where it would write. shares: the
+    pieces of each task."""
     reads = tasks = 0
     for share in shares:
         tasks += 1
@@ -43,4 +22,9 @@ def dry_run(files: Pieces, shares: Iterable[Sequence[Piece]], to: str) -> DryRun
             if not is_local(piece.path):
                 head = 0 if is_fetched(piece.path, piece.size) else 1
                 reads += head + max(-(-(piece.end - piece.start) // WINDOW), 1)
-    return DryRun(len(files), files.n_bytes, tasks, reads, to)
+    stored = f", in about {count(reads, 'object store request')}" if reads else ""
+    return [
+        f"would read {count(len(files), 'file')}, {grouped(files.n_bytes)} bytes{stored}",
+        f"would run {count(tasks, 'task')} and write to {to}",
+        "dry run: nothing was read or written",
+    ]

@@ -181,7 +181,7 @@ class Export:
         return list(pieces.shared(self.lake.bundling.bundles(pieces, share)))
 
     def _tell_plan(self) -> None:
-        for line in dry_run(self._files, self._bundles(), self.to).lines():
+        for line in dry_run(self._files, self._bundles(), self.to):
             self.tell(f"{line}\n")
 
     def _kept(

@@ -87,7 +87,7 @@ class PipelineCall:
         context.files = self._inputs(context.request)
         files = context.inputs()
         share = share_of(context.request, files)
-        plan = dry_run(files, pack(cut(files, share), share), context.to).lines()
+        plan = dry_run(files, pack(cut(files, share), share), context.to)
         removed = load(self.job.forecast)(context) if self.job.forecast else ()
         for line in (*plan[:-1], *removed, plan[-1]):
             self.screen.text(f"{safe(line)}\n")
