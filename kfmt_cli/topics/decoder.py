@@ -1,8 +1,7 @@
-"""The interface of topic decoders, which identify a message and decode its content."""
+"""The base of topic decoders, which identify a message and decode its content."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,20 +53,24 @@ class Decoded:
         return name if isinstance(name, str) else None
 
 
-class Decoder(ABC):
-    """Decodes the keys and values of the records of one topic.
+class Decoder:
+    """Decodes the keys and values of the records of one topic; by itself, nothing.
 
     The result contains the name and the content of the message; None if there is none. Malformed
-    bytes are decoded up to the error.
+    bytes are decoded up to the error. messages: the kinds of records; none if they are JSON.
     """
 
-    @abstractmethod
+    messages: tuple[Message, ...] = ()
+
     def key(self, key: bytes) -> Decoded | None:
         """Decode a key."""
+        del key
+        return None
 
-    @abstractmethod
     def value(self, key: bytes | None, value: bytes | None) -> Decoded | None:
         """Decode the value of a record with this key; None is a tombstone."""
+        del key, value
+        return None
 
     def framed_key(self, data: Buffer, at: int, end: int) -> Framed | None:
         """Identify the message in a key, for output that shows its bytes."""
@@ -80,16 +83,5 @@ class Decoder(ABC):
         return None
 
 
-class _Nothing(Decoder):
-    """Decodes nothing, for output in which every record needs decoded columns."""
-
-    def key(self, key: bytes) -> Decoded | None:
-        del key
-        return None
-
-    def value(self, key: bytes | None, value: bytes | None) -> Decoded | None:
-        del key, value
-        return None
-
-
-NOTHING: Decoder = _Nothing()
+NOTHING = Decoder()
+"""For output in which every record needs decoded columns."""

@@ -33,10 +33,6 @@ class EnvelopedDecoder(Decoder):
         self.messages = messages
         self._by_id = {message.id: message for message in messages}
 
-    def key(self, key: bytes) -> Decoded | None:
-        del key
-        return None
-
     def value(self, key: bytes | None, value: bytes | None) -> Decoded | None:
         if value is None:
             return None
