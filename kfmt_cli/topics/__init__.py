@@ -31,7 +31,7 @@ class Topic:
     pattern: str = ""
     """A pattern for its names, if the name is configurable."""
     messages: str = ""
-    """The module and name of its kinds of records, unless Kafka defines them."""
+    """The module and name of its kinds of records, unless Kafka or the decoder defines them."""
     decoder: str = ""
     """The module and name of its decoder, unless that follows from the messages."""
 
@@ -79,21 +79,18 @@ _READ = (
         "mm2-offset-syncs",
         "MirrorMaker: matching offsets of source and mirrored partitions",
         pattern=r"mm2-offset-syncs\..+\.internal",
-        messages="kfmt_cli.topics.mirror:OFFSET_SYNCS",
         decoder="kfmt_cli.topics.mirror:OFFSET_SYNC",
     ),
     Topic(
         "checkpoints",
         "MirrorMaker: group offsets translated to the mirror",
         pattern=r".+\.checkpoints\.internal",
-        messages="kfmt_cli.topics.mirror:CHECKPOINTS",
         decoder="kfmt_cli.topics.mirror:CHECKPOINT",
     ),
     Topic(
         "heartbeats",
         "MirrorMaker: heartbeats of each flow",
         pattern=r"(?:.+\.)?heartbeats",
-        messages="kfmt_cli.topics.mirror:HEARTBEATS",
         decoder="kfmt_cli.topics.mirror:HEARTBEAT",
     ),
     Topic(
@@ -141,12 +138,9 @@ def known_topic(name: str | None) -> Topic | None:
     return None
 
 
-@cache
 def messages_of(topic: str) -> tuple[Message, ...]:
     """The kinds of records of a topic in `TOPICS`; empty if they are JSON."""
-    place = TOPICS[topic].messages
-    messages: tuple[Message, ...] = load(place) if place else _defined_by_kafka(topic)
-    return messages
+    return _decoder(TOPICS[topic]).messages
 
 
 def _defined_by_kafka(topic: str) -> tuple[Message, ...]:
@@ -166,7 +160,8 @@ def _decoder(topic: Topic) -> Decoder:
     if topic.decoder:
         decoder: Decoder = load(topic.decoder)
         return decoder
-    messages = messages_of(topic.name)
+    messages: tuple[Message, ...]
+    messages = load(topic.messages) if topic.messages else _defined_by_kafka(topic.name)
     if any(message.key is not None for message in messages):
         from kfmt_cli.topics.keyed import KeyedDecoder
 

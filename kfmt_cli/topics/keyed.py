@@ -37,14 +37,14 @@ class KeyedDecoder(Decoder):
 
     def key(self, key: bytes) -> Decoded | None:
         framed = self.framed_key(key, 0, len(key))
-        return decoded(framed, framed.stated, key, whole=False)
+        return None if framed is None else decoded(framed, framed.stated, key, whole=False)
 
     def value(self, key: bytes | None, value: bytes | None) -> Decoded | None:
         message = None if key is None else self._message(key, 0, len(key))
         if value is None:
             return None if message is None or key is None else self._tombstone(message, key)
         framed = self.framed_value(key, value, 0, len(value))
-        return decoded(framed, framed.stated, value, whole=False)
+        return None if framed is None else decoded(framed, framed.stated, value, whole=False)
 
     def _tombstone(self, message: Message, key: bytes) -> Decoded | None:
         said = self.key(key)
@@ -61,7 +61,7 @@ class KeyedDecoder(Decoder):
             return None
         return self._by_id.get(number)
 
-    def framed_key(self, data: Buffer, at: int, end: int) -> Framed:
+    def framed_key(self, data: Buffer, at: int, end: int) -> Framed | None:
         try:
             stated, after = KEY_FRONT.read_values(data, at, end)
         except WireError as error:
@@ -73,7 +73,7 @@ class KeyedDecoder(Decoder):
         layout = at_version(message.key, 0)
         return Framed(KEY_FRONT, stated, after, message.key.name, layout)
 
-    def framed_value(self, key: bytes | None, data: Buffer, at: int, end: int) -> Framed:
+    def framed_value(self, key: bytes | None, data: Buffer, at: int, end: int) -> Framed | None:
         message = None if key is None else self._message(key, 0, len(key))
         name = None if message is None else message.value.name
         try:

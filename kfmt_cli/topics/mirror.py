@@ -11,9 +11,8 @@ from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import String
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.core.layout.wire import Buffer, Int32, Int64, WireError
-from kfmt_cli.topics.decoder import Decoded, Decoder, Framed, Message
-from kfmt_cli.topics.keyed import VALUE_FRONT, version_of
-from kfmt_cli.topics.saying import decoded, words_of
+from kfmt_cli.topics.decoder import Framed, Message
+from kfmt_cli.topics.keyed import KeyedDecoder
 
 SOURCE = "org.apache.kafka.connect.mirror"
 _UPSTREAM = Field("upstream_offset", Int64, "Offset in the source cluster.")
@@ -74,36 +73,22 @@ HEARTBEAT_VALUE = Layout(
     (Field("timestamp", Int64, "When it was sent.", unit=MILLISECONDS),),
     versions=(0, 0),
 )
-OFFSET_SYNCS = (Message(0, OFFSET_SYNC_VALUE, OFFSET_SYNC_KEY),)
-CHECKPOINTS = (Message(0, CHECKPOINT_VALUE, CHECKPOINT_KEY),)
-HEARTBEATS = (Message(0, HEARTBEAT_VALUE, HEARTBEAT_KEY),)
 
 
-class OneKindDecoder(Decoder):
-    """Decodes a topic with one kind of record. has_version: whether its values have a version.
+class OneKindDecoder(KeyedDecoder):
+    """Decodes a topic with one kind of record, whose keys have no type.
 
     Any topic may have such a name: if a key is not exactly one message, nothing is decoded.
+    has_version: whether its values have a version.
     """
 
-    def __init__(self, message: Message, has_version: bool) -> None:
-        assert message.key is not None
-        self._key = at_version(message.key, 0)
-        self._message = message
+    def __init__(self, key: Layout, value: Layout, *, has_version: bool) -> None:
+        super().__init__((Message(0, value, key),))
+        self._key = at_version(key, 0)
         self._has_version = has_version
 
-    def key(self, key: bytes) -> Decoded | None:
-        framed = self.framed_key(key, 0, len(key))
-        return None if framed is None else decoded(framed, {}, key, whole=True)
-
-    def value(self, key: bytes | None, value: bytes | None) -> Decoded | None:
-        said = None if key is None else self.key(key)
-        if said is None:
-            return None
-        if value is None:
-            values = {"name": self._message.value.name, "data": None}
-            return Decoded(values | {"deletes": words_of(self._key, said.data or {})})
-        framed = self.framed_value(key, value, 0, len(value))
-        return None if framed is None else decoded(framed, framed.stated, value, whole=False)
+    def _message(self, data: Buffer, at: int, end: int) -> Message | None:
+        return None if self.framed_key(data, at, end) is None else self.messages[0]
 
     def framed_key(self, data: Buffer, at: int, end: int) -> Framed | None:
         try:
@@ -113,20 +98,14 @@ class OneKindDecoder(Decoder):
         return Framed(None, {}, at, self._key.name, self._key) if after == end else None
 
     def framed_value(self, key: bytes | None, data: Buffer, at: int, end: int) -> Framed | None:
-        if key is None or self.framed_key(key, 0, len(key)) is None:
+        message = None if key is None else self._message(key, 0, len(key))
+        if message is None:
             return None
-        message = self._message.value
-        if not self._has_version:
-            return Framed(None, {}, at, message.name, at_version(message, 0))
-        try:
-            stated, after = VALUE_FRONT.read_values(data, at, end)
-        except WireError as error:
-            words = f"the value has no version: {error}"
-            return Framed(VALUE_FRONT, {"version": None}, at, message.name, note=words)
-        layout, note = version_of(message, stated.version)
-        return Framed(VALUE_FRONT, stated, after, message.name, layout, note)
+        if self._has_version:
+            return super().framed_value(key, data, at, end)
+        return Framed(None, {}, at, message.value.name, at_version(message.value, 0))
 
 
-OFFSET_SYNC = OneKindDecoder(OFFSET_SYNCS[0], has_version=False)
-CHECKPOINT = OneKindDecoder(CHECKPOINTS[0], has_version=True)
-HEARTBEAT = OneKindDecoder(HEARTBEATS[0], has_version=True)
+OFFSET_SYNC = OneKindDecoder(OFFSET_SYNC_KEY, OFFSET_SYNC_VALUE, has_version=False)
+CHECKPOINT = OneKindDecoder(CHECKPOINT_KEY, CHECKPOINT_VALUE, has_version=True)
+HEARTBEAT = OneKindDecoder(HEARTBEAT_KEY, HEARTBEAT_VALUE, has_version=True)
