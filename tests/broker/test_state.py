@@ -340,11 +340,11 @@ def test_the_lag_of_a_share_group_without_its_topic(tmp_path: Path) -> None:
 
 def test_a_broker_that_stopped_and_is_fenced_is_fenced() -> None:
     cluster = Cluster()
-    cluster._register(Fields(broker_id=1, fenced=False, end_points=[]))
+    cluster._apply("RegisterBrokerRecord", Fields(broker_id=1, fenced=False, end_points=[]))
     states = [next(cluster.rows())[1]["state"]]
-    cluster._change_broker(Fields(broker_id=1, in_controlled_shutdown=1))
+    cluster._apply("BrokerRegistrationChangeRecord", Fields(broker_id=1, in_controlled_shutdown=1))
     states.append(next(cluster.rows())[1]["state"])
-    cluster._change_broker(Fields(broker_id=1, fenced=1))
+    cluster._apply("BrokerRegistrationChangeRecord", Fields(broker_id=1, fenced=1))
     states.append(next(cluster.rows())[1]["state"])
     assert states == ["active", "in-controlled-shutdown", "fenced"]
 

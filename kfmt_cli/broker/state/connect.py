@@ -6,11 +6,11 @@ Source: `org.apache.kafka.connect.storage.KafkaConfigBackingStore`, `KafkaStatus
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from kfmt_cli.broker.state.replay import Data, LatestOfKeys, ReadCommitted
-from kfmt_cli.broker.state.secrets import shown_config
 from kfmt_cli.log.stream import Record
 from kfmt_cli.rows.types.state_types import (
     CONNECTOR,
@@ -23,6 +23,20 @@ from kfmt_cli.rows.types.state_types import (
 )
 
 STARTED = "STARTED"
+HIDDEN = "hidden"
+"""In place of the value of a connector's setting."""
+# Settings that Kafka Connect and MirrorMaker define, none of which is a secret. What the settings
+# of others hold is known to those alone: URLs with passwords, keys as JSON, headers.
+_HARMLESS = re.compile(
+    r"name|connector\.class|task\.class|tasks\.max(\.enforce)?|topics(\.regex)?"
+    r"|config\.action\.reload|(key|value|header)\.converter(\.schemas\.enable)?"
+    r"|transforms(\.[^.]+\.type)?|predicates(\.[^.]+\.type)?"
+    r"|errors\.(tolerance|retry\.(timeout|delay\.max\.ms)|log\.(enable|include\.messages))"
+    r"|errors\.deadletterqueue\.(topic\.(name|replication\.factor)|context\.headers\.enable)"
+    r"|exactly\.once\.support|transaction\.boundary(\.interval\.ms)?|offsets\.storage\.topic"
+    r"|(source|target)\.cluster\.(alias|bootstrap\.servers)|([a-z.-]+\.)?replication\.factor"
+    r"|(sync|emit|refresh)\.[a-z.]+"
+)
 Config = dict[str, Any]
 
 
@@ -120,7 +134,7 @@ class Configs(ReadCommitted):
     }
 
     def _shown(self, config: Config) -> Config:
-        return config if self.shows_values else shown_config(config)
+        return config if self.shows_values else _shown_config(config)
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         for name, config in self._connectors.items():
@@ -174,3 +188,12 @@ class SourceOffsets(LatestOfKeys):
                 place = dict(sorted(place.items()))  # workers write them in any order
             row = {"connector": key.connector, "source_partition": place, "source_offset": value}
             yield SOURCE_OFFSET, row
+
+
+def _shown_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A connector's configuration, with the values of all settings hidden that are not known to be
+    harmless."""
+    return {
+        name: setting if _HARMLESS.fullmatch(name) and isinstance(setting, str) else HIDDEN
+        for name, setting in config.items()
+    }

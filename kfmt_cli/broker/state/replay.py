@@ -51,7 +51,7 @@ class Replay(ABC):
 
     @abstractmethod
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        """The rows of the state, each by column name; missing columns are null."""
+        """The rows of the state, each by the columns' sources; missing columns are null."""
 
     def begin(self) -> None:  # noqa: B027 (most keep nothing of the kind)
         """Begin a snapshot of the state: discard everything known so far."""
@@ -74,7 +74,7 @@ class Replay(ABC):
         """The rows of the state, sorted by key."""
         found: State = {type_: {} for type_ in self.types}
         for type_, values in self.rows():
-            row = tuple(_cell(column.kind, values.get(column.name)) for column in type_.columns)
+            row = tuple(_cell(column.kind, values.get(column.at)) for column in type_.columns)
             found[type_][row[: type_.n_key]] = row
         return {
             state_type: dict(sorted(rows.items(), key=_order)) for state_type, rows in found.items()

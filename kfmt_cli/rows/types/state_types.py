@@ -231,7 +231,7 @@ ACL = _type(
     1,
     _text("id", "Id of the entry."),
     _text("resource_type", "Type of the resource."),
-    _text("resource", "Name of the resource."),
+    _text("resource", "Name of the resource.", source="resource_name"),
     _text("pattern_type", "Pattern type."),
     _text("principal", "Principal."),
     _text("host", "The host, * for any."),
@@ -250,7 +250,7 @@ SCRAM_USER = _type(
     "scram_user",
     "A user with a SCRAM credential, without its secrets.",
     2,
-    _text("user", "The user."),
+    _text("user", "The user.", source="name"),
     _text("mechanism", "The mechanism."),
     _number("iterations", "Iteration count."),
 )
