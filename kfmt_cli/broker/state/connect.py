@@ -167,12 +167,7 @@ class Status(LatestOfKeys):
                 yield types[name], {**value, **key}
             elif name == "TopicStatus":
                 said = value.get("topic")
-                known = said if isinstance(said, dict) else {}
-                found = known.get("discoverTimestamp")
-                yield (
-                    CONNECTOR_TOPIC,
-                    {**key, "task": known.get("task"), "discover_timestamp": found},
-                )
+                yield CONNECTOR_TOPIC, {**(said if isinstance(said, dict) else {}), **key}
 
 
 class SourceOffsets(LatestOfKeys):

@@ -63,25 +63,20 @@ def _classic(group: str, metadata: Data) -> Iterator[tuple[StateType, Mapping[st
     yield (
         GROUP,
         {
+            **metadata,
             "group": group,
             "state": STABLE if members else EMPTY,
-            "protocol_type": metadata.protocol_type,
-            "generation": metadata.generation,
             "members": len(members),
             "group_type": "classic",
-            "protocol": metadata.protocol,
-            "leader": metadata.leader,
         },
     )
     for member in members:
         yield (
             MEMBER,
             {
+                **member,
                 "group": group,
-                "member_id": member.member_id,
                 "instance_id": member.get("group_instance_id"),
-                "client_id": member.client_id,
-                "host": member.client_host,
                 "assignment": _assigned(metadata, member),
             },
         )
@@ -127,11 +122,9 @@ def _newer(
         yield (
             MEMBER,
             {
+                **described,
                 "group": group,
                 "member_id": member,
-                "instance_id": described.get("instance_id"),
-                "client_id": described.client_id,
-                "host": described.client_host,
                 "member_epoch": has.get("member_epoch"),
                 "assignment": has.get("assigned_partitions", has.get("active_tasks")),
             },

@@ -77,8 +77,6 @@ class Remote(Replay):
                     **_names(segment_state.remote_log_segment_id.topic_id_partition),
                     "segment_id": segment,
                     "state": _SEGMENT_STATE.symbol(segment_state.remote_log_segment_state),
-                    "max_timestamp": segment_state.max_timestamp_ms,
-                    "event_timestamp": segment_state.event_timestamp_ms,
                     "custom_metadata": None
                     if custom is None
                     else base64.b64encode(custom).decode(),
@@ -88,9 +86,9 @@ class Remote(Replay):
             yield (
                 REMOTE_PARTITION,
                 {
+                    **partition,
                     **_names(partition.topic_id_partition),
                     "state": _PARTITION_STATE.symbol(partition.remote_partition_delete_state),
-                    "event_timestamp": partition.event_timestamp_ms,
                 },
             )
 

@@ -145,7 +145,8 @@ class LatestOfKeys(Replay):
     """A topic in which the last value of a key counts and a tombstone removes it.
 
     Transactional records count once committed, unless the key has a later record by then. A
-    tombstone also removes the key's records in open transactions.
+    tombstone also removes the key's records in open transactions. A row has what the key and the
+    value say.
     """
 
     def __init__(self) -> None:
@@ -177,6 +178,10 @@ class LatestOfKeys(Replay):
             return
         for kept in self._open.values():
             kept.pop(key, None)
+
+    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        for _, key, value in self.said():
+            yield self.types[0], {**key, **value}
 
     def said(self) -> Iterator[tuple[str, Data, Data]]:
         """The current records in log order: the name of the key's message, the key's data and the

@@ -36,18 +36,14 @@ class TransactionalIds(LatestOfKeys):
             yield (
                 TRANSACTIONAL_ID,
                 {
-                    "transactional_id": key.transactional_id,
-                    "producer_id": value.producer_id,
-                    "producer_epoch": value.producer_epoch,
+                    **key,
+                    **value,
                     "state": _STATUS.symbol(status) or f"unknown-{status}",
                     "partitions": [
                         {"topic": of.topic, "partition": partition}
                         for of in value.transaction_partitions or ()
                         for partition in of.partition_ids
                     ],
-                    "transaction_timeout_ms": value.transaction_timeout_ms,
-                    "start_timestamp": value.transaction_start_timestamp_ms,
                     "timed_out": _has_timed_out(value) if status == _ONGOING else None,
-                    "last_update_timestamp": value.transaction_last_update_timestamp_ms,
                 },
             )

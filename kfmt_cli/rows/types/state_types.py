@@ -54,7 +54,7 @@ MEMBER = _type(
     _text("member_id", "The member."),
     _text("instance_id", "Group instance id of a static member."),
     _text("client_id", "Client id."),
-    _text("host", "Client host."),
+    _text("host", "Client host.", source="client_host"),
     _number("member_epoch", "Member epoch; null in a classic group."),
     _json("assignment", "Its assignment, if the topic contains it."),
 )
@@ -94,7 +94,11 @@ TRANSACTIONAL_ID = _type(
     _text("state", "State of its transaction."),
     _json("partitions", "The partitions in the transaction."),
     _number("transaction_timeout_ms", "Transaction timeout."),
-    _time("start_timestamp", "When the transaction began."),
+    _time(
+        "start_timestamp",
+        "When the transaction began.",
+        source="transaction_start_timestamp_ms",
+    ),
     Column(
         "timed_out",
         ColumnKind.FLAG,
@@ -102,7 +106,11 @@ TRANSACTIONAL_ID = _type(
         given="has_timed_out",
         minor=True,
     ),
-    _time("last_update_timestamp", "When the state last changed."),
+    _time(
+        "last_update_timestamp",
+        "When the state last changed.",
+        source="transaction_last_update_timestamp_ms",
+    ),
 )
 
 # __share_group_state
@@ -131,6 +139,7 @@ SHARE_PARTITION = _type(
 )
 
 # __remote_log_metadata
+_CHANGED = _time("event_timestamp", "When its state last changed.", source="event_timestamp_ms")
 REMOTE_SEGMENT = _type(
     "remote_segment",
     "A segment in remote storage, or one being copied to it.",
@@ -144,8 +153,8 @@ REMOTE_SEGMENT = _type(
     _text("state", "Copy or deletion state."),
     _number("segment_size_in_bytes", "Size of its log in bytes."),
     _number("broker_id", "The broker that copied it."),
-    _time("max_timestamp", "Largest timestamp in it."),
-    _time("event_timestamp", "When its state last changed."),
+    _time("max_timestamp", "Largest timestamp in it.", source="max_timestamp_ms"),
+    _CHANGED,
     _json("segment_leader_epochs", "The leader epochs in it."),
     _text("custom_metadata", "Custom metadata of the plug-in, as base64."),
 )
@@ -157,7 +166,7 @@ REMOTE_PARTITION = _type(
     _TOPIC_ID,
     _PARTITION,
     _text("state", "How far."),
-    _time("event_timestamp", "When its state last changed."),
+    _CHANGED,
 )
 
 # __cluster_metadata
@@ -326,7 +335,7 @@ CONNECTOR_TOPIC = _type(
     _CONNECTOR,
     _TOPIC,
     _number("task", "The task that used it first."),
-    _time("discover_timestamp", "When it was first used."),
+    _time("discover_timestamp", "When it was first used.", source="discoverTimestamp"),
 )
 SOURCE_OFFSET = _type(
     "source_offset",
@@ -367,8 +376,8 @@ MIRROR_HEARTBEAT = _type(
     "mirror_heartbeat",
     "Last heartbeat of a flow.",
     2,
-    _text("source", "Source cluster."),
-    _text("target", "Target cluster."),
+    _text("source", "Source cluster.", source="source_cluster_alias"),
+    _text("target", "Target cluster.", source="target_cluster_alias"),
     _time("timestamp", "When it was sent."),
 )
 
