@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kfmt_cli.broker.start.directory import LogDirectory, directory_at
-from kfmt_cli.broker.start.identity import IdentifiedDirectory, contradictions, read_topic_id
+from kfmt_cli.broker.start.directory import LogDirectory, contradictions, directory_at
+from kfmt_cli.broker.start.identity import read_topic_id
 from kfmt_cli.broker.start.image import Image, read_image
 from kfmt_cli.broker.start.metadata_files import snapshots_of
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
@@ -99,11 +99,7 @@ class Broker:
         if self.directories[0].bootstrap is not None:
             troubles.append(self.directories[0].bootstrap)
         if self.is_kraft:
-            known = [
-                IdentifiedDirectory(directory.path, directory.identity, directory.has_metadata)
-                for directory in self.directories
-            ]
-            troubles = [*contradictions(known), *troubles]
+            troubles = [*contradictions(self.directories), *troubles]
         return troubles
 
     def find_version(self, wanted: PredictedFor | None) -> None:
@@ -118,9 +114,7 @@ class Broker:
         The directory.id is included if it is the only one in the metadata log that no other
         directory has.
         """
-        known = [
-            directory.identity for directory in self.directories if directory.identity is not None
-        ]
+        known = [directory.identity for directory in self.directories]
         whole = next(
             (identity for identity in known if identity.trouble is None and identity.cluster_id),
             None,
@@ -136,7 +130,7 @@ class Broker:
             if broker == whole.node_id and not _is_reserved(directory)
         }
         free = assigned - {identity.directory_id for identity in known}
-        missing = [directory for directory in self.directories if directory.identity is None]
+        missing = [directory for directory in self.directories if directory.identity.is_missing]
         for directory in missing:
             lines = ["version=1", f"cluster.id={whole.cluster_id}", f"node.id={whole.node_id}"]
             if len(free) == len(missing) == 1:
@@ -208,7 +202,7 @@ class Broker:
         image = self._image(start.after)
         if topic_id is None:
             _become(replica, start, STRAY, "partition.metadata is missing")
-        elif image is not None and not image.has(topic_id, place[1], self._node):
+        elif image is not None and not image.has(topic_id, place[1], self.node_id):
             _become(replica, start, STRAY, _why_stray(image, place[0], topic_id))
             is_known = image.ids.get(place[0]) == topic_id
             start.is_consequence = is_known and self.other_owner is not None
@@ -226,18 +220,18 @@ class Broker:
             return _of_another(image, place[0], topic_id)
         if directory.unserved is not None:
             return directory.unserved
-        assigned = None if image is None else image.directory_of(*place, self._node)
-        known = map(_id_of, self.directories)
+        assigned = None if image is None else image.directory_of(*place, self.node_id)
+        known = (its.identity.directory_id for its in self.directories)
         if assigned is None or _is_reserved(assigned) or assigned in known:
             return None
-        if directory.identity is None or directory.identity.directory_id is None:
+        if directory.identity.directory_id is None:
             return "meta.properties has no directory.id, so the broker generates a new one"
         words = f"the metadata log assigns it to the log directory with id {assigned}"
         return f"{words}, which this broker does not have"
 
     def _find_owner(self, replicas: Mapping[str, list[Replica]]) -> OtherOwner | None:
         """The owner of a log directory, by the metadata log, if meta.properties names another."""
-        image, node = self._image(CRASH), self._node
+        image, node = self._image(CRASH), self.node_id
         if image is None or node is None:
             return None
         owners = {
@@ -247,7 +241,7 @@ class Broker:
             if not _is_reserved(directory)
         }
         for directory in self.directories:
-            owner = owners.get(_id_of(directory) or "", node)
+            owner = owners.get(directory.identity.directory_id or "", node)
             if owner != node:
                 return OtherOwner(directory, owner, by_id=True)
             names = (replica.name for replica in replicas.get(directory.path, ()))
@@ -263,32 +257,26 @@ class Broker:
     def assigned(self, directory: LogDirectory) -> list[tuple[str, int]]:
         """The partitions whose replica the metadata log gives to a log directory, and that have
         other replicas, too."""
-        image, id_ = self._image(CRASH), _id_of(directory)
+        image, id_ = self._image(CRASH), directory.identity.directory_id
         if image is None or id_ is None:
             return []
         places = sorted(p for p, its in image.partitions.items() if len(its.brokers) > 1)
-        return [place for place in places if image.directory_of(*place, self._node) == id_]
+        return [place for place in places if image.directory_of(*place, self.node_id) == id_]
 
     def knows_other(self, directory: LogDirectory) -> bool:
         """Whether a directory belongs to another broker of the same cluster."""
-        identity = directory.identity
-        if identity is None or identity.node_id in (None, self._node):
+        node = directory.identity.node_id
+        if node in (None, self.node_id):
             return False
         image = self._image(CRASH)
         replicas = [] if image is None else image.partitions.values()
-        return any(identity.node_id in replica.brokers for replica in replicas)
+        return any(node in replica.brokers for replica in replicas)
 
     @property
-    def _node(self) -> int | None:
-        identities = (directory.identity for directory in self.directories)
-        return next(
-            (
-                identity.node_id
-                for identity in identities
-                if identity and identity.node_id is not None
-            ),
-            None,
-        )
+    def node_id(self) -> int | None:
+        """Its id in meta.properties."""
+        found = (directory.identity.node_id for directory in self.directories)
+        return next((node for node in found if node is not None), None)
 
     def _image(self, after: str) -> Image | None:
         """The topics that the broker knows, or None if its metadata log is missing."""
@@ -347,8 +335,8 @@ class Broker:
         is_there = any(
             replica.name == f"{place[0]}-{place[1]}" for replica in replicas[directory.path]
         )
-        assigned = image.directory_of(*place, self._node)
-        return is_there and assigned == _id_of(directory)
+        assigned = image.directory_of(*place, self.node_id)
+        return is_there and assigned == directory.identity.directory_id
 
     def next_start(self, directory: LogDirectory, reasons: list[str]) -> Next:
         """The next start of one of its directories. reasons: why the broker does not start."""
@@ -419,7 +407,8 @@ def group(directories: Iterable[LogDirectory], together: frozenset[str]) -> list
         if directory.has_metadata:
             of = next((group for group in groups if _same(group.directories[0], directory)), None)
             # A directory with the same id is a copy, a broker of its own unless both are given.
-            is_copy = of is not None and _id_of(of.directories[0]) == _id_of(directory)
+            its = directory.identity.directory_id
+            is_copy = of is not None and of.directories[0].identity.directory_id == its
             are_given = of is not None and {of.directories[0].path, directory.path} <= together
             if of is None or (is_copy and not are_given):
                 groups.append(Broker([directory]))
@@ -442,12 +431,7 @@ def group(directories: Iterable[LogDirectory], together: frozenset[str]) -> list
     return groups
 
 
-def _id_of(directory: LogDirectory) -> str | None:
-    return None if directory.identity is None else directory.identity.directory_id
-
-
 def _same(one: LogDirectory, other: LogDirectory) -> bool:
     mine, its = one.identity, other.identity
-    if mine is None or its is None or mine.node_id is None:
-        return False
-    return (mine.cluster_id, mine.node_id) == (its.cluster_id, its.node_id)
+    same = (mine.cluster_id, mine.node_id) == (its.cluster_id, its.node_id)
+    return mine.node_id is not None and same

@@ -29,6 +29,7 @@ from kfmt_cli.disk.tree import Folder
 from kfmt_cli.errors import InputError
 
 Offsets = dict[tuple[str, int], int]
+NO_IDENTITY = Identity(is_missing=True)
 
 
 @dataclass(slots=True)
@@ -50,8 +51,8 @@ class LogDirectory:
     """Why the broker serves no partition."""
     bootstrap: tuple[str, str] | None = None
     """bootstrap.checkpoint and why it prevents a start, if the metadata log belongs here."""
-    identity: Identity | None = None
-    """The contents of meta.properties, None if missing."""
+    identity: Identity = NO_IDENTITY
+    """The contents of meta.properties."""
     has_metadata: bool = False
     is_listed: bool = True
     """Whether the whole directory was listed."""
@@ -61,7 +62,7 @@ class LogDirectory:
     @property
     def is_kraft(self) -> bool:
         """Whether it belongs to a KRaft broker."""
-        return self.has_metadata or (self.identity is not None and self.identity.is_kraft)
+        return self.has_metadata or self.identity.is_kraft
 
     def offset(self, checkpoint: str, partition: tuple[str, int]) -> int:
         """The offset of a partition in a checkpoint, 0 if missing."""
@@ -128,3 +129,43 @@ def _listed_at(path: Path) -> LogDirectory:
     folders = tuple(name for name in named if is_folder(f"{path}/{name}"))
     shown = url_text(str(path))
     return read_log_directory(Folder(shown, shown, folders, names))
+
+
+def contradictions(directories: list[LogDirectory]) -> list[tuple[str, str]]:
+    """The files or directories that stop a KRaft broker with several log directories, each with the
+    reason. The directory with the metadata log comes first."""
+    troubles: list[tuple[str, str]] = []
+    first = directories[0]
+    ids: dict[str, str] = {}
+    for directory in directories:
+        identity = directory.identity
+        if identity.is_missing:
+            words = f"{directory.path}: no meta.properties in this log directory"
+            troubles.append((directory.path, words))
+            continue
+        trouble = identity.trouble
+        if trouble is None and identity.node_id is None:
+            trouble = f"{directory.path}: meta.properties has no node.id"
+        elif trouble is None and identity.cluster_id is None:
+            trouble = f"{directory.path}: meta.properties has no cluster.id"
+        elif trouble is None and identity.directory_id in ids:
+            other = ids[identity.directory_id or ""]
+            trouble = f"{directory.path}: directory.id duplicates that of {other}"
+        elif trouble is None and directory is not first and directory.has_metadata:
+            trouble = (
+                f"{directory.path}: contains a metadata log, but the metadata log is in "
+                f"{first.path}"
+            )
+        if trouble is not None:
+            troubles.append((directory.path, trouble))
+            continue
+        if identity.directory_id is not None:
+            ids[identity.directory_id] = directory.path
+        if directory is not first:
+            for name in ("cluster_id", "node_id"):
+                mine, its = getattr(first.identity, name), getattr(identity, name)
+                if None not in (mine, its) and mine != its:
+                    spelled = name.replace("_", ".")
+                    words = f"{directory.path}: {spelled} is {its}, but {mine} in {first.path}"
+                    troubles.append((directory.path, words))
+    return troubles

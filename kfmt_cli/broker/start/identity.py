@@ -24,6 +24,8 @@ _RESERVED_IDS = 100  # the lowest ones
 class Identity:
     """The values read from meta.properties."""
 
+    is_missing: bool = False
+    """Whether there is no such file."""
     version: int | None = None
     cluster_id: str | None = None
     node_id: int | None = None
@@ -61,7 +63,7 @@ def read_identity(file: Input) -> Identity:
     elif directory is not None:
         trouble = _wrong_id(directory)
     where = None if trouble is None else f"{file.name}: {trouble}"
-    return Identity(version, values.get("cluster.id"), node, directory, where)
+    return Identity(False, version, values.get("cluster.id"), node, directory, where)
 
 
 def _number(text: str | None) -> int | None:
@@ -116,57 +118,6 @@ def topic_id_of(file: Input, data: bytes) -> bytes:
     if not any(data):
         raise StartFailed(f"{file.name}: the topic id is zero", is_offline=True)
     return data
-
-
-@dataclass(frozen=True, slots=True)
-class IdentifiedDirectory:
-    """A log directory of a broker."""
-
-    name: str
-    identity: Identity | None
-    """None if meta.properties is missing."""
-    has_metadata: bool = False
-    """Whether it contains the metadata log."""
-
-
-def contradictions(directories: list[IdentifiedDirectory]) -> list[tuple[str, str]]:
-    """The files or directories that stop a KRaft broker with several log directories, each with the
-    reason. The directory with the metadata log comes first."""
-    troubles: list[tuple[str, str]] = []
-    first = directories[0]
-    ids: dict[str, str] = {}
-    for directory in directories:
-        identity = directory.identity
-        if identity is None:
-            words = f"{directory.name}: no meta.properties in this log directory"
-            troubles.append((directory.name, words))
-            continue
-        trouble = identity.trouble
-        if trouble is None and identity.node_id is None:
-            trouble = f"{directory.name}: meta.properties has no node.id"
-        elif trouble is None and identity.cluster_id is None:
-            trouble = f"{directory.name}: meta.properties has no cluster.id"
-        elif trouble is None and identity.directory_id in ids:
-            other = ids[identity.directory_id or ""]
-            trouble = f"{directory.name}: directory.id duplicates that of {other}"
-        elif trouble is None and directory is not first and directory.has_metadata:
-            trouble = (
-                f"{directory.name}: contains a metadata log, but the metadata log is in "
-                f"{first.name}"
-            )
-        if trouble is not None:
-            troubles.append((directory.name, trouble))
-            continue
-        if identity.directory_id is not None:
-            ids[identity.directory_id] = directory.name
-        if directory is not first and first.identity is not None:
-            for name in ("cluster_id", "node_id"):
-                mine, its = getattr(first.identity, name), getattr(identity, name)
-                if None not in (mine, its) and mine != its:
-                    spelled = name.replace("_", ".")
-                    words = f"{directory.name}: {spelled} is {its}, but {mine} in {first.name}"
-                    troubles.append((directory.name, words))
-    return troubles
 
 
 def readable(file: Input, unread: list[InputError]) -> Identity:

@@ -24,9 +24,9 @@ class Owners(BrokerCheck):
         if owner is None:
             return
         identity = owner.directory.identity
-        mine = None if identity is None else identity.node_id
+        mine = identity.node_id
         what = "every partition here"
-        if owner.by_id and identity is not None:
+        if owner.by_id:
             what = f"directory.id {identity.directory_id}"
         words = f"node.id is {mine}, but the metadata log assigns {what} to broker {owner.node}"
         file = f"{name_text(owner.directory.path)}/{min(META_PROPERTIES.names)}"

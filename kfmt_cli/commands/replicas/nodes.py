@@ -132,19 +132,18 @@ class ClusterNode:
     @property
     def node_id(self) -> int | None:
         """Its id in meta.properties."""
-        found = (d.identity.node_id for d in self.directories if d.identity)
-        return next((node for node in found if node is not None), None)
+        return self.broker.node_id
 
     @property
     def cluster_id(self) -> str | None:
         """The cluster id in meta.properties."""
-        found = (d.identity.cluster_id for d in self.directories if d.identity)
+        found = (d.identity.cluster_id for d in self.directories)
         return next((id_ for id_ in found if id_), None)
 
     @property
     def directory_ids(self) -> set[str]:
         """The ids of its log directories."""
-        found = (d.identity.directory_id for d in self.directories if d.identity)
+        found = (d.identity.directory_id for d in self.directories)
         return {id_ for id_ in found if id_}
 
     @property

@@ -66,7 +66,7 @@ def _directory_rows(node: ClusterNode, found: DeadCluster) -> Iterator[Row]:
             "node_id": node.node_id,
             "roles": roles,
             "cluster_id": node.cluster_id,
-            "directory_id": None if directory.identity is None else directory.identity.directory_id,
+            "directory_id": directory.identity.directory_id,
             "clean_shutdown": directory.marker is not None,
             "metadata_end_offset": None if image is None else image.end,
             "metadata_epoch": None if image is None else image.epoch,
