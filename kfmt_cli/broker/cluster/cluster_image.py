@@ -1,4 +1,7 @@
-"""What a metadata log says about a cluster: its brokers, its partitions' leaders, its settings."""
+"""What a metadata log says about a cluster: its brokers, its partitions' leaders, its settings.
+
+Source: `org.apache.kafka.image.TopicsImage`, `kafka.log.LogManager.isStrayKraftReplica`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from kfmt_cli.broker.start.image import replayed
 from kfmt_cli.broker.start.metadata_files import snapshots_of
 from kfmt_cli.broker.version import FEATURE
 from kfmt_cli.disk.kinds import QUORUM_STATE
-from kfmt_cli.disk.kinds.kind import read_whole
+from kfmt_cli.disk.kinds.kind import Input, read_whole
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.open_log import open_log
@@ -57,6 +60,8 @@ class ClusterImage:
     features: dict[str, int] = field(default_factory=dict)
     brokers: dict[int, RegisteredBroker] = field(default_factory=dict)
     """In the order of their registrations."""
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    """By name."""
     partitions: dict[tuple[str, int], PartitionInMetadata] = field(default_factory=dict)
     voters: frozenset[int] = frozenset()
     """The controllers."""
@@ -76,18 +81,45 @@ class ClusterImage:
         """The newer of two logs has the greater one."""
         return self.epoch, self.end
 
+    def has(self, topic_id: str, partition: int, node: int | None) -> bool:
+        """Whether a broker has a replica of a partition of the topic with this id."""
+        topic = next((name for name, id_ in self.topic_ids.items() if id_ == topic_id), None)
+        known = None if topic is None else self.partitions.get((topic, partition))
+        return known is not None and (node is None or node in known.state.replicas)
+
+    def directory_of(self, topic: str, partition: int, node: int | None) -> str | None:
+        """The id of the log directory that a broker's replica is assigned to."""
+        known = self.partitions.get((topic, partition))
+        if known is None or node not in known.state.replicas:
+            return None
+        row = known.state.replicas.index(node)
+        return known.directories[row] if row < len(known.directories) else None
+
 
 def read_cluster(folder: Folder, unread: list[InputError], end: int | None) -> ClusterImage:
+    """The cluster in the directory of a metadata log, with the end of the log and the voters in
+    quorum-state; arguments as for `read_image`."""
+    at_end = metadata_end(folder, unread, end)
+    image = read_image(folder, unread, end)
+    image.end, image.epoch = at_end
+    image.voters = _voters(folder, unread) or image.voters
+    return image
+
+
+def read_image(
+    folder: Folder, unread: list[InputError], end: int | None, bootstrap: Input | None = None
+) -> ClusterImage:
     """The cluster in the directory of a metadata log. end: its log end offset after a start, None
-    for the whole log; errors of unreadable files are added to `unread`."""
-    image = ClusterImage(*metadata_end(folder, unread, end))
-    topic_ids: dict[str, str] = {}
+    for the whole log; errors of unreadable files are added to `unread`. bootstrap: the initial
+    records of an empty log."""
+    image = ClusterImage()
     controllers: set[int] = set()
     settings: dict[tuple[str, str], dict[str, str]] = {}
     rows: list[Mapping[str, Any]] = []
-    for type_, values in replayed(snapshots_of(folder), folder.logs, unread, end).rows():
+    replay = replayed(snapshots_of(folder), folder.logs, unread, end, bootstrap)
+    for type_, values in replay.rows():
         if type_ is types.TOPIC:
-            topic_ids[values["topic"]] = values["topic_id"]
+            image.topic_ids[values["topic"]] = values["topic_id"]
         elif type_ is types.PARTITION:
             rows.append(values)
         elif type_ is types.BROKER:
@@ -100,8 +132,8 @@ def read_cluster(folder: Folder, unread: list[InputError], end: int | None) -> C
             named = settings.setdefault((values["resource_type"], values["resource"]), {})
             named[values["name"]] = str(values["value"])
     for values in rows:
-        _add_partition(image, values, topic_ids, settings)
-    image.voters = _voters(folder, unread) or frozenset(controllers)
+        _add_partition(image, values, settings)
+    image.voters = frozenset(controllers)
     return image
 
 
@@ -140,7 +172,6 @@ def _add_broker(image: ClusterImage, values: Mapping[str, Any]) -> None:
 def _add_partition(
     image: ClusterImage,
     values: Mapping[str, Any],
-    topic_ids: Mapping[str, str],
     settings: Mapping[tuple[str, str], Mapping[str, str]],
 ) -> None:
     topic, number = values["topic"], values["partition"]
@@ -156,7 +187,7 @@ def _add_partition(
         named.get(UNCLEAN, "false").strip().lower() == "true",
     )
     image.partitions[topic, number] = PartitionInMetadata(
-        *(topic, number, topic_ids.get(topic, ""), state),
+        *(topic, number, image.topic_ids.get(topic, ""), state),
         *(values["leader_epoch"], values["partition_epoch"]),
         tuple(values.get("directories") or ()),
     )

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kfmt_cli.broker.cluster.cluster_image import ClusterImage, read_image
 from kfmt_cli.broker.start.directory import LogDirectory, contradictions, directory_at
 from kfmt_cli.broker.start.identity import read_topic_id
-from kfmt_cli.broker.start.image import Image, read_image
 from kfmt_cli.broker.start.metadata_files import snapshots_of
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
 from kfmt_cli.broker.start.own_files import BOOTSTRAP, METADATA_LOG
 from kfmt_cli.broker.start.ranges import Ranges
 from kfmt_cli.broker.start.stored import StartFailed
-from kfmt_cli.broker.version import BY_DEFAULT, PredictedFor, by_level
+from kfmt_cli.broker.version import BY_DEFAULT, FEATURE, PredictedFor, by_level
 from kfmt_cli.core.urls import name_text
 from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.disk.kinds import PARTITION_METADATA
@@ -86,7 +86,7 @@ class Broker:
         self.metadata_fails = False
         self.other_owner: OtherOwner | None = None
         self._offline: dict[tuple[str, str], str] = {}
-        self._images: dict[int | None, Image | None] = {}
+        self._images: dict[int | None, ClusterImage | None] = {}
 
     @property
     def is_kraft(self) -> bool:
@@ -105,7 +105,7 @@ class Broker:
     def find_version(self, wanted: PredictedFor | None) -> None:
         """Set its version: the wanted one, else that of the metadata log, else the default."""
         image = None if wanted is not None else self._image(CRASH)
-        level = None if image is None else image.version_level
+        level = None if image is None else image.features.get(FEATURE)
         self.kafka = wanted or (BY_DEFAULT if level is None else by_level(level))
 
     def missing_identities(self) -> Iterator[tuple[str, list[str]]]:
@@ -122,13 +122,8 @@ class Broker:
         if whole is None or not self.is_kraft:
             return
         image = self._image(CRASH)
-        replicas = [] if image is None else image.partitions.values()
-        assigned = {
-            directory
-            for replica in replicas
-            for broker, directory in zip(replica.brokers, replica.directories, strict=False)
-            if broker == whole.node_id and not _is_reserved(directory)
-        }
+        owners = {} if image is None else _owners(image)
+        assigned = {directory for directory, node in owners.items() if node == whole.node_id}
         free = assigned - {identity.directory_id for identity in known}
         missing = [directory for directory in self.directories if directory.identity.is_missing]
         for directory in missing:
@@ -188,7 +183,7 @@ class Broker:
         topic_id = None
         if named in folder.files and named not in folder.special:
             try:
-                topic_id = read_topic_id(folder.input(named))
+                topic_id = uuid_text(read_topic_id(folder.input(named)))
             except StartFailed as failed:
                 start.reason, start.is_offline = str(failed), failed.is_offline
                 return
@@ -204,7 +199,7 @@ class Broker:
             _become(replica, start, STRAY, "partition.metadata is missing")
         elif image is not None and not image.has(topic_id, place[1], self.node_id):
             _become(replica, start, STRAY, _why_stray(image, place[0], topic_id))
-            is_known = image.ids.get(place[0]) == topic_id
+            is_known = image.topic_ids.get(place[0]) == topic_id
             start.is_consequence = is_known and self.other_owner is not None
         else:
             words = self._why_unserved(directory, image, place, topic_id)
@@ -213,10 +208,14 @@ class Broker:
                 start.is_consequence = self.other_owner is not None
 
     def _why_unserved(
-        self, directory: LogDirectory, image: Image | None, place: tuple[str, int], topic_id: bytes
+        self,
+        directory: LogDirectory,
+        image: ClusterImage | None,
+        place: tuple[str, int],
+        topic_id: str,
     ) -> str | None:
         """Why the broker does not serve a partition that it keeps."""
-        if image is not None and image.ids.get(place[0]) != topic_id:
+        if image is not None and image.topic_ids.get(place[0]) != topic_id:
             return _of_another(image, place[0], topic_id)
         if directory.unserved is not None:
             return directory.unserved
@@ -234,12 +233,7 @@ class Broker:
         image, node = self._image(CRASH), self.node_id
         if image is None or node is None:
             return None
-        owners = {
-            directory: broker
-            for replica in image.partitions.values()
-            for broker, directory in zip(replica.brokers, replica.directories, strict=False)
-            if not _is_reserved(directory)
-        }
+        owners = _owners(image)
         for directory in self.directories:
             owner = owners.get(directory.identity.directory_id or "", node)
             if owner != node:
@@ -247,7 +241,8 @@ class Broker:
             names = (replica.name for replica in replicas.get(directory.path, ()))
             places = {place for name in names if (place := parsed_place(name)) is not None}
             known = [
-                set(image.partitions[place].brokers) for place in places & set(image.partitions)
+                set(image.partitions[place].state.replicas)
+                for place in places & set(image.partitions)
             ]
             others = set.intersection(*known) if known else set()
             if len(others) == 1 and node not in others:
@@ -260,7 +255,7 @@ class Broker:
         image, id_ = self._image(CRASH), directory.identity.directory_id
         if image is None or id_ is None:
             return []
-        places = sorted(p for p, its in image.partitions.items() if len(its.brokers) > 1)
+        places = sorted(p for p, its in image.partitions.items() if len(its.state.replicas) > 1)
         return [place for place in places if image.directory_of(*place, self.node_id) == id_]
 
     def knows_other(self, directory: LogDirectory) -> bool:
@@ -270,7 +265,7 @@ class Broker:
             return False
         image = self._image(CRASH)
         replicas = [] if image is None else image.partitions.values()
-        return any(node in replica.brokers for replica in replicas)
+        return any(node in replica.state.replicas for replica in replicas)
 
     @property
     def node_id(self) -> int | None:
@@ -278,14 +273,14 @@ class Broker:
         found = (directory.identity.node_id for directory in self.directories)
         return next((node for node in found if node is not None), None)
 
-    def _image(self, after: str) -> Image | None:
+    def _image(self, after: str) -> ClusterImage | None:
         """The topics that the broker knows, or None if its metadata log is missing."""
         end = self.metadata_ends.get(after)
         if end not in self._images:
             self._images[end] = self._read_image(end)
         return self._images[end]
 
-    def _read_image(self, end: int | None) -> Image | None:
+    def _read_image(self, end: int | None) -> ClusterImage | None:
         holder = next((directory for directory in self.directories if directory.has_metadata), None)
         if holder is None:
             return None
@@ -294,11 +289,10 @@ class Broker:
         except InputError as error:
             holder.unread.append(error)
             return None
-        snapshots = snapshots_of(folder)
         bootstrap = f"{holder.path}/{BOOTSTRAP}"
         first = classify(bootstrap, BOOTSTRAP) if is_file(bootstrap) else None
-        image = read_image(snapshots, folder.logs, holder.unread, end, first)
-        return image if folder.logs or snapshots else None
+        image = read_image(folder, holder.unread, end, first)
+        return image if folder.logs or snapshots_of(folder) else None
 
     def _duplicates(self, replicas: Mapping[str, list[Replica]], after: str) -> None:
         known: dict[tuple[tuple[str, int], str], Replica] = {}
@@ -352,23 +346,32 @@ class Broker:
         return Next(name_text(directory.path), after, False, reason, None, retry, self.kafka)
 
 
-def _why_stray(image: Image, topic: str, topic_id: bytes) -> str:
+def _owners(image: ClusterImage) -> dict[str, int]:
+    """The broker of each log directory that has replicas."""
+    return {
+        directory: broker
+        for partition in image.partitions.values()
+        for broker, directory in zip(partition.state.replicas, partition.directories, strict=False)
+        if not _is_reserved(directory)
+    }
+
+
+def _why_stray(image: ClusterImage, topic: str, topic_id: str) -> str:
     """Why a partition that the metadata log does not assign to this broker is set aside."""
-    known = image.ids.get(topic)
+    known = image.topic_ids.get(topic)
     if known is None:
         return "the metadata log does not contain its topic"
     if known == topic_id:
         return "the metadata log does not assign it to this broker"
-    words = f"its topic has id {uuid_text(known)} in the metadata log"
-    return f"{words}, but {uuid_text(topic_id)} in partition.metadata"
+    return f"its topic has id {known} in the metadata log, but {topic_id} in partition.metadata"
 
 
-def _of_another(image: Image, topic: str, topic_id: bytes) -> str:
+def _of_another(image: ClusterImage, topic: str, topic_id: str) -> str:
     """Why a partition with the id of another topic of this broker is not served."""
-    other = next(name for name, id_ in image.ids.items() if id_ == topic_id)
-    words = f"partition.metadata has id {uuid_text(topic_id)}, the id of topic {other}"
-    known = image.ids.get(topic)
-    return words if known is None else f"{words}; the id of its topic is {uuid_text(known)}"
+    other = next(name for name, id_ in image.topic_ids.items() if id_ == topic_id)
+    words = f"partition.metadata has id {topic_id}, the id of topic {other}"
+    known = image.topic_ids.get(topic)
+    return words if known is None else f"{words}; the id of its topic is {known}"
 
 
 def _become(replica: Replica, start: Start, what: str, reason: str) -> None:

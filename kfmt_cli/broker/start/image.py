@@ -1,19 +1,13 @@
-"""The topics and the version that a starting KRaft broker knows from its metadata log.
-
-Source: `org.apache.kafka.image.TopicsImage`, `kafka.log.LogManager.isStrayKraftReplica`.
-"""
+"""The metadata log of a KRaft cluster, replayed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from kfmt_cli.broker.state import replay_of
 from kfmt_cli.broker.state.replay import Replay
-from kfmt_cli.broker.version import FEATURE
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.core.uuids import uuid_bytes
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.damage import BATCH_TRUNCATED
@@ -21,64 +15,7 @@ from kfmt_cli.findings.finding import Finding, is_error
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.open_log import open_log
 from kfmt_cli.log.stream import stream
-from kfmt_cli.rows.types.state_types import FEATURE as FEATURE_LEVEL
-from kfmt_cli.rows.types.state_types import PARTITION, TOPIC
 from kfmt_cli.topics import CLUSTER_METADATA
-
-
-@dataclass(frozen=True, slots=True)
-class Replicas:
-    """The brokers of a partition, and the id of each one's log directory."""
-
-    brokers: tuple[int, ...]
-    directories: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class Image:
-    """The partitions of each topic, and the version."""
-
-    ids: dict[str, bytes] = field(default_factory=dict)
-    """Topic ids, by name."""
-    partitions: dict[tuple[str, int], Replicas] = field(default_factory=dict)
-    version_level: int | None = None
-    """The feature level of metadata.version."""
-
-    def has(self, topic_id: bytes, partition: int, node: int | None) -> bool:
-        """Whether a broker has a replica of a partition of the topic with this id."""
-        topic = next((name for name, id_ in self.ids.items() if id_ == topic_id), None)
-        replicas = None if topic is None else self.partitions.get((topic, partition))
-        return replicas is not None and (node is None or node in replicas.brokers)
-
-    def directory_of(self, topic: str, partition: int, node: int | None) -> str | None:
-        """The id of the log directory that a broker's replica is assigned to."""
-        replicas = self.partitions.get((topic, partition))
-        if replicas is None or node not in replicas.brokers:
-            return None
-        row = replicas.brokers.index(node)
-        return replicas.directories[row] if row < len(replicas.directories) else None
-
-
-def read_image(
-    snapshots: list[Input],
-    logs: list[Input],
-    unread: list[InputError],
-    end: int | None,
-    bootstrap: Input | None,
-) -> Image:
-    """The topics and the version in a metadata log; arguments as for `replayed`."""
-    image = Image()
-    for type_, row in replayed(snapshots, logs, unread, end, bootstrap).rows():
-        values = Fields(row)
-        if type_ is TOPIC:
-            image.ids[values.topic] = uuid_bytes(values.topic_id)
-        elif type_ is PARTITION:
-            directories = tuple(values.get("directories") or ())
-            replicas = Replicas(tuple(values.replicas), directories)
-            image.partitions[values.topic, values.partition] = replicas
-        elif type_ is FEATURE_LEVEL and values.feature == FEATURE:
-            image.version_level = values.level
-    return image
 
 
 def replayed(
