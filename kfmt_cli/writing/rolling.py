@@ -1,15 +1,40 @@
-"""Segments written one after another, rolled as a broker rolls them."""
+"""Segments written one after another, rolled as a broker rolls them.
+
+Source: `org.apache.kafka.storage.internals.log.LogSegment.shouldRoll`: the segment would exceed its
+size; the batch is too much newer than the segment's first one; an index is full; an offset is out
+of range for an index.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from kfmt_cli.broker.rolling import Active, Rolling, fits, room
+from kfmt_cli.broker.defaults import (
+    INDEX_INTERVAL_BYTES,
+    MOST_SEGMENT_BYTES,
+    SEGMENT_BYTES,
+    SEGMENT_INDEX_BYTES,
+    SEGMENT_MS,
+)
 from kfmt_cli.errors import InputError
+from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.writing.batches import Written
 from kfmt_cli.writing.output import OutputFile, Staging
 from kfmt_cli.writing.segment_writer import SegmentWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Rolling:
+    """A broker's settings: segment.bytes, segment.ms, segment.index.bytes, index.interval.bytes."""
+
+    segment_bytes: int = SEGMENT_BYTES
+    segment_ms: int | None = SEGMENT_MS
+    """None: never by time."""
+    segment_index_bytes: int = SEGMENT_INDEX_BYTES
+    index_interval_bytes: int = INDEX_INTERVAL_BYTES
+    by_file: bool = True
+    """Do not split a segment that the lines name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +129,23 @@ class RollingWriter:
 
     def _room(self, segment: SegmentWriter, rest: Written) -> int:
         """The number of batches that go into the segment; at least one if it is empty."""
-        last = rest.last_offset
-        if not segment.size and not fits(int(last[0]), segment.base_offset):
+        rolling, times = self._rolling, rest.max_timestamp
+        full = rest.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
+        if not segment.size and full[0]:
             raise InputError(
-                f"offset {last[0]} does not fit in the index of a segment with base offset "
-                f"{segment.base_offset}"
+                f"offset {rest.last_offset[0]} does not fit in the index of a segment with base "
+                f"offset {segment.base_offset}"
             )
-        active = Active(
-            segment.base_offset, segment.size, segment.index, self._first_time, self._whole
-        )
-        return room(active, self._rolling, rest.starts, rest.ends, last, rest.max_timestamp)
+        most = MOST_SEGMENT_BYTES if self._whole else rolling.segment_bytes
+        full |= rest.ends + segment.size > most
+        started = int(times[0]) if self._first_time is None else self._first_time
+        if rolling.segment_ms is not None and started >= 0 and not self._whole:
+            full |= times - started > rolling.segment_ms
+        n = int(full.argmax()) if full.any() else len(full)
+        if not self._whole:
+            positions, index_bytes = rest.starts + segment.size, rolling.segment_index_bytes
+            n = min(n, segment.index.room(positions, times, index_bytes))
+        return n if segment.size else max(n, 1)
 
     def close(self) -> None:
         """Close the last segment."""

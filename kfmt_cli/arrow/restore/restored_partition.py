@@ -20,13 +20,13 @@ from kfmt_cli.arrow.restore.restoring import (
     PartitionRestorer,
     RestoredCounts,
 )
-from kfmt_cli.broker.rolling import Rolling
 from kfmt_cli.disk.names import topic_trouble
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.rows.table_types import BATCHES, RECORDS
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.writing.build.derived import write_derived
 from kfmt_cli.writing.output import Staging, staged
+from kfmt_cli.writing.rolling import Rolling
 
 LOG_DIRECTORY = "log_dir"
 

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from kfmt_cli.arrow.columns.record_columns import APPEND_TIME, numbers, records_of_rows
-from kfmt_cli.broker.rolling import Rolling
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.disk.kinds import kind_of
 from kfmt_cli.errors import InputError
@@ -31,7 +30,7 @@ from kfmt_cli.writing.build.growing import Growing
 from kfmt_cli.writing.build.parse import COLUMNS
 from kfmt_cli.writing.draft_tables import PlanTable
 from kfmt_cli.writing.output import Staging
-from kfmt_cli.writing.rolling import RollingWriter
+from kfmt_cli.writing.rolling import Rolling, RollingWriter
 
 LAST = (1 << 63) - 1
 NO_ENDS: IntArray = np.zeros(0, np.int64)

@@ -9,7 +9,6 @@ from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Any
 
-from kfmt_cli.broker.rolling import Rolling
 from kfmt_cli.commands.run import Run, told
 from kfmt_cli.core.source import PIPE
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
@@ -24,7 +23,7 @@ from kfmt_cli.writing.build.jsonl import PIECE, Line, read_lines
 from kfmt_cli.writing.build.notes import write_notes
 from kfmt_cli.writing.build.options import Options
 from kfmt_cli.writing.output import Staging, staged
-from kfmt_cli.writing.rolling import RollingWriter, Snapshot
+from kfmt_cli.writing.rolling import Rolling, RollingWriter, Snapshot
 from kfmt_cli.writing.segment_writer import SegmentWriter
 
 BUILT = ResultType(("bytes", "batches", "entries"), {"batches": 9, "entries": 9, "bytes": 14})

@@ -118,8 +118,8 @@ def build(
       kfmt build sample_segments/hand-made.jsonl DST
       kfmt build sample_segments/hand-made.jsonl DST --compression zstd --batch-records 2
     """
-    from kfmt_cli.broker.rolling import Rolling
     from kfmt_cli.commands.build.command import BUILT, Build, build_notes, options_of
+    from kfmt_cli.writing.rolling import Rolling
 
     if layout is not None:
         if topic is not None or any(

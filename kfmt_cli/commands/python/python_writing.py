@@ -94,8 +94,8 @@ def build(
     batches, such as compression="zstd" or batch_records=100. Raises InputError, UsageError,
     OutputError.
     """
-    from kfmt_cli.broker.rolling import Rolling
     from kfmt_cli.commands.build.command import BUILT, Build, options_of
+    from kfmt_cli.writing.rolling import Rolling
 
     shape, name = options_of(**options), os.fsdecode(source)
     if name == PIPE:
