@@ -9,7 +9,6 @@ from kfmt_cli.broker.cluster.election import (
     Brokers,
     ElectionRules,
     Leadership,
-    Member,
     Stage,
     ends_of,
 )
@@ -19,8 +18,7 @@ NOBODY: frozenset[int] = frozenset()
 
 
 def brokers(*unfenced: int, elr: bool = False, clean: tuple[int, ...] = ()) -> Brokers:
-    members = {node: Member(node, node in unfenced, node in clean) for node in (1, 2, 3)}
-    return Brokers(members, unfenced, ElectionRules(has_elr=elr))
+    return Brokers(frozenset(clean), unfenced, ElectionRules(has_elr=elr))
 
 
 def leaders(

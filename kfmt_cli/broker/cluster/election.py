@@ -37,16 +37,6 @@ class Leadership:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """A broker as the metadata describes it, and its disk."""
-
-    node: int
-    is_unfenced: bool
-    is_clean: bool
-    """Its disk has the broker epoch of the metadata in `.kafka_cleanshutdown`."""
-
-
-@dataclass(frozen=True, slots=True)
 class Stage:
     """Brokers that are started at the same time."""
 
@@ -68,11 +58,12 @@ class ElectionRules:
 
 @dataclass(frozen=True, slots=True)
 class Brokers:
-    """The brokers of a dead cluster. expiring: those that the metadata calls unfenced, in the order
-    in which their sessions expire."""
+    """The brokers of a dead cluster."""
 
-    members: dict[int, Member]
+    clean: frozenset[int]
+    """Those whose disk has the broker epoch of the metadata in `.kafka_cleanshutdown`."""
     expiring: tuple[int, ...]
+    """Those that the metadata calls unfenced, in the order in which their sessions expire."""
     rules: ElectionRules
 
 
@@ -101,7 +92,7 @@ class _Run:
         self.unfenced.discard(node)
         if node in self.stale:
             self.stale.remove(node)
-        if self.cluster.rules.has_elr and not self.cluster.members[node].is_clean:
+        if self.cluster.rules.has_elr and node not in self.cluster.clean:
             state = self.state
             if node in state.isr or node in state.elr:
                 self._change(tuple(other for other in state.isr if other != node), gone=node)

@@ -13,7 +13,6 @@ from kfmt_cli.broker.cluster.election import (
     Elected,
     ElectionRules,
     Leadership,
-    Member,
     Stage,
     ends_of,
 )
@@ -165,20 +164,14 @@ class Elections:
     def cluster(self) -> Brokers:
         """The brokers, as the election sees them."""
         image = self.image
-        by_id = {node.node_id: node for node in self.nodes}
-        members = {}
-        for id_ in {*image.brokers, *self.brokers}:
-            registered, node = image.brokers.get(id_), by_id.get(id_)
-            clean = None if node is None else node.clean_epoch()
-            is_clean = clean is not None and registered is not None and clean == registered.epoch
-            unfenced = registered is not None and not registered.is_fenced
-            members[id_] = Member(id_, unfenced, is_clean)
-        registered_epochs = [(its.node, its.epoch) for its in image.brokers.values()]
-        unfenced_ids = [member.node for member in members.values() if member.is_unfenced]
-        expiring = fenced_in_order(registered_epochs, unfenced_ids, level=image.level)
+        epochs = {its.node: its.epoch for its in image.brokers.values()}
+        unfenced = [its.node for its in image.brokers.values() if not its.is_fenced]
+        expiring = fenced_in_order(list(epochs.items()), unfenced, level=image.level)
+        on_disks = {node.node_id: node.clean_epoch() for node in self.nodes}
+        clean = frozenset(node for node, epoch in epochs.items() if on_disks.get(node) == epoch)
         voters = image.voters if image.voters & set(image.brokers) else frozenset()
         rules = ElectionRules(image.has_elr, image.level >= _FENCES_ALWAYS, voters)
-        return Brokers(members, tuple(expiring), rules)
+        return Brokers(clean, tuple(expiring), rules)
 
     def ends(
         self,
