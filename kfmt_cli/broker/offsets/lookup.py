@@ -24,9 +24,7 @@ from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.errors import InputError
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
-from kfmt_cli.log.block import Block
 from kfmt_cli.log.open_log import open_log
-from kfmt_cli.rows.log_tables import BatchTable
 
 ENTRY_SIZE = {
     OFFSET_INDEX: OFFSET_INDEX_ENTRY.dtype.itemsize,
@@ -138,11 +136,11 @@ def look_up(segment: Segment, column: str, target: int, version: KafkaVersion) -
     log, start = segment.own_log, target
     done = Lookup(log.name, column, target)
     if column == TIMESTAMP:
-        times = _search(segment, TIME_INDEX, TIMESTAMP, target)
+        times = search(segment.indexes.get(TIME_INDEX), TIME_INDEX, TIMESTAMP, target)
         done.searches.append(times)
         # Without an entry, the search begins at the base offset.
         start = times.found.get(OFFSET, log.base)
-    offsets = _search(segment, OFFSET_INDEX, OFFSET, start)
+    offsets = search(segment.indexes.get(OFFSET_INDEX), OFFSET_INDEX, OFFSET, start)
     done.searches.append(offsets)
     done.scan_from = offsets.found.get("log_position", 0)
     if column == TIMESTAMP:
@@ -150,10 +148,6 @@ def look_up(segment: Segment, column: str, target: int, version: KafkaVersion) -
     else:
         _find(done, log, version)
     return done
-
-
-def _search(segment: Segment, kind: Kind, column: str, target: int) -> IndexSearch:
-    return search(segment.indexes.get(kind), kind, column, target)
 
 
 def _find(done: Lookup, log: Input, version: KafkaVersion) -> None:
@@ -165,41 +159,32 @@ def _find(done: Lookup, log: Input, version: KafkaVersion) -> None:
         row, error = walk.answer(done.target)
         passed = walk.batches[:row]
         done.n_scanned = len(passed)
-        done.scanned = [_of_stored(batch) for batch in passed[:MOST_SCANNED]]
+        done.scanned = [_told(batch) for batch in passed[:MOST_SCANNED]]
         if error is not None:
             done.error = str(error)
         elif row is not None:
-            done.batch = _of_stored(walk.batches[row])
+            done.batch = _told(walk.batches[row])
     finally:
         stored.close()
-
-
-def _of_stored(batch: StoredBatch) -> Fields:
-    return Fields({name: getattr(batch, name) for name in _TOLD})
 
 
 def _scan(done: Lookup, log: Input) -> None:
     """Scan the batches from the entry's position to the first that is new enough."""
     with open_log(log, read_ahead=False) as opened:
         for block in opened.blocks:
-            table = _behind(block, done.scan_from)
+            table = block.batches.select(block.batches.position >= done.scan_from)
             found = np.flatnonzero(table.max_timestamp >= done.target)
             n = int(found[0]) if len(found) else len(table)
             room = MOST_SCANNED - len(done.scanned)
-            done.scanned += [_words(table, i) for i in range(min(n, room))]
+            done.scanned += [_told(table.row(i)) for i in range(min(n, room))]
             done.n_scanned += n
             if len(found):
-                done.batch = _words(table, n)
+                done.batch = _told(table.row(n))
                 return
 
 
-def _behind(block: Block, position: int) -> BatchTable:
-    batches = block.batches
-    return batches.select(batches.position >= position)
-
-
-def _words(batches: BatchTable, i: int) -> Fields:
-    return Fields({name: int(batches[name][i]) for name in _TOLD})
+def _told(batch: StoredBatch | Fields) -> Fields:
+    return Fields({name: getattr(batch, name) for name in _TOLD})
 
 
 def choose(found: list[Segment], column: str, target: int) -> Segment:
