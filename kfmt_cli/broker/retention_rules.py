@@ -88,34 +88,25 @@ def _deleted(
     """The segments that are deleted, each with the reason; the oldest first, without a gap."""
     gone: dict[int, str] = {}
     # Each rule takes segments in order, up to the first that it keeps.
-    if settings.deletes:
-        size = sum(segment.size for segment in segments)
-        left = size - settings.kept_bytes if settings.kept_bytes >= 0 else -1
-        for i, times in enumerate(segments):
-            following = segments[i + 1].base_offset if i + 1 < len(segments) else None
-            if following is None or following > bounds.log_start:
-                break
-            if not _may_go(segments, i, bounds):
-                break
-            gone[i] = f"it ends before the log start offset {bounds.log_start}"
-            left -= times.size
-        for i in range(len(gone), len(segments)):
-            if left < 0 or not _may_go(segments, i, bounds) or left - segments[i].size < 0:
-                break
-            left -= segments[i].size
-            gone[i] = f"the partition exceeds {settings.size_limit} ({settings.kept_bytes})"
-        for i in range(len(gone), len(segments)):
-            oldest = segments[i]
-            if settings.kept_ms < 0 or not _may_go(segments, i, bounds):
-                break
-            if now - oldest.largest <= settings.kept_ms:
-                break
-            gone[i] = _expired(oldest, settings)
-    else:
-        for i in range(len(segments) - 1):
-            if segments[i + 1].base_offset > bounds.log_start or not _may_go(segments, i, bounds):
-                break
-            gone[i] = f"it ends before the log start offset {bounds.log_start}"
+    for i in range(len(segments) - 1):
+        if segments[i + 1].base_offset > bounds.log_start or not _may_go(segments, i, bounds):
+            break
+        gone[i] = f"it ends before the log start offset {bounds.log_start}"
+    if not settings.deletes:
+        return gone
+    left = sum(segment.size for segment in segments[len(gone) :]) - settings.kept_bytes
+    for i in range(len(gone), len(segments)):
+        left -= segments[i].size
+        if settings.kept_bytes < 0 or left < 0 or not _may_go(segments, i, bounds):
+            break
+        gone[i] = f"the partition exceeds {settings.size_limit} ({settings.kept_bytes})"
+    for i in range(len(gone), len(segments)):
+        oldest = segments[i]
+        if settings.kept_ms < 0 or not _may_go(segments, i, bounds):
+            break
+        if now - oldest.largest <= settings.kept_ms:
+            break
+        gone[i] = _expired(oldest, settings)
     return gone
 
 
