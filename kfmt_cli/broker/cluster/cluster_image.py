@@ -5,18 +5,15 @@ Source: `org.apache.kafka.image.TopicsImage`, `kafka.log.LogManager.isStrayKraft
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from kfmt_cli.broker.cluster.election import Leadership
 from kfmt_cli.broker.start.image import replayed
-from kfmt_cli.broker.start.metadata_files import snapshots_of
+from kfmt_cli.broker.start.metadata_files import snapshots_of, voters_of
 from kfmt_cli.broker.version import FEATURE
-from kfmt_cli.disk.kinds import QUORUM_STATE
-from kfmt_cli.disk.kinds.kind import Input, read_whole
+from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.open_log import open_log
@@ -24,7 +21,6 @@ from kfmt_cli.rows.types import state_types as types
 
 ELR_FEATURE = "eligible.leader.replicas.version"
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
-_MOST = 1 << 20  # bytes of quorum-state
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +98,10 @@ def read_cluster(folder: Folder, unread: list[InputError], end: int | None) -> C
     at_end = metadata_end(folder, unread, end)
     image = read_image(folder, unread, end)
     image.end, image.epoch = at_end
-    image.voters = _voters(folder, unread) or image.voters
+    try:
+        image.voters = voters_of(folder) or image.voters
+    except InputError as error:
+        unread.append(error)
     return image
 
 
@@ -191,18 +190,3 @@ def _add_partition(
         *(values["leader_epoch"], values["partition_epoch"]),
         tuple(values.get("directories") or ()),
     )
-
-
-def _voters(folder: Folder, unread: list[InputError]) -> frozenset[int]:
-    """The voters in quorum-state; none if it is missing or names none."""
-    for name in QUORUM_STATE.names.intersection(folder.readable):
-        try:
-            said = json.loads(read_whole(folder.input(name), _MOST))
-        except InputError as error:
-            unread.append(error)
-            continue
-        except ValueError:
-            continue
-        with suppress(AttributeError, TypeError, KeyError):
-            return frozenset(int(voter["voterId"]) for voter in said.get("currentVoters", ()))
-    return frozenset()

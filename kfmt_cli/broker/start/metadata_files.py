@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 
 from kfmt_cli.broker.start.consumer import Fault, given_of
 from kfmt_cli.broker.start.identity import read_topic_id
@@ -126,16 +127,10 @@ def bootstrap_trouble(file: Input) -> str | None:
     return None if has_version else f"{file.name}: no metadata version record"
 
 
-def is_alone(folder: Folder) -> bool:
-    """Whether quorum-state shows that this replica of the metadata log is the only one; raises
-    InputError.
-
-    If there are others, truncated records are fetched again from them.
-    """
+def voters_of(folder: Folder) -> frozenset[int]:
+    """The voters in quorum-state; none if it is missing or names none. Raises InputError."""
     for name in QUORUM_STATE.names.intersection(folder.readable):
-        try:
+        with suppress(ValueError, TypeError, AttributeError, KeyError):
             state = json.loads(read_whole(folder.input(name), _LARGE))
-            return len(state.get("currentVoters", ())) == 1
-        except (ValueError, TypeError, AttributeError):
-            return False
-    return False
+            return frozenset(int(voter["voterId"]) for voter in state.get("currentVoters", ()))
+    return frozenset()

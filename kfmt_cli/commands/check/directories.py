@@ -14,7 +14,7 @@ from kfmt_cli.broker.start.checkpoints import (
     stored_epochs,
 )
 from kfmt_cli.broker.start.directory import LogDirectory, directory_at
-from kfmt_cli.broker.start.metadata_files import is_alone, metadata_troubles, snapshots_of
+from kfmt_cli.broker.start.metadata_files import metadata_troubles, snapshots_of, voters_of
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
 from kfmt_cli.broker.start.own_files import (
     HIGH_WATERMARKS,
@@ -255,8 +255,9 @@ class CheckedPartitions:
             return None
 
     def _is_alone(self, folder: Folder) -> bool:
+        """Whether no other replica of the metadata log can restore truncated records."""
         try:
-            return is_alone(folder)
+            return len(voters_of(folder)) == 1
         except InputError as error:
             self.unread(error)
             return False
