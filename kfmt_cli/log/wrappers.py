@@ -8,7 +8,6 @@ are relative and end at the wrapper's offset, with gaps left by compaction.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -51,16 +50,6 @@ class MessageTable(Table):
     value_size = TableColumn()
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A message that the kernel could not read, and its place in the buffer."""
-
-    message: int
-    start: int
-    end: int
-    magic: int
-
-
 def read_messages(block: Block, limit: Limit) -> Records:
     """The messages of a block of magic 0 and 1; wrappers are replaced by their messages."""
     batches = block.batches
@@ -69,10 +58,10 @@ def read_messages(block: Block, limit: Limit) -> Records:
     outer, failures = _decode(data, batches.start, batches.end)
     # The position in the file of the data's byte 0; a fixed batch is at the data's end.
     front = batches.position - batches.start
-    for failure in failures:
-        origin = Origin(block.name, int(front[failure.message]))
-        finding = _explain(block, failure.message, data, failure, origin, "the message")
-        findings.append(finding)
+    for i in failures:
+        start, end = int(batches.start[i]), int(batches.end[i])
+        origin = Origin(block.name, int(front[i]))
+        findings.append(_explain(block, i, data[:end], start, origin, "the message"))
     loose = outer.select(batches.compression[outer.batch] == 0)
     wrappers = outer.select(batches.compression[outer.batch] != 0)
     rows = _rows(loose, batches, 0)
@@ -91,10 +80,11 @@ def read_messages(block: Block, limit: Limit) -> Records:
     return Records(data, rows, np.empty((4, 0), np.int64), ends, findings)
 
 
-def _decode(data: bytes, starts: IntArray, ends: IntArray) -> tuple[MessageTable, list[Failure]]:
-    """Decode the messages at starts..ends, numbered in `batch`, without the ones that fail."""
+def _decode(data: bytes, starts: IntArray, ends: IntArray) -> tuple[MessageTable, list[int]]:
+    """Decode the messages at starts..ends, numbered in `batch`, without the ones that fail; their
+    numbers."""
     tables: list[MessageTable] = []
-    failures: list[Failure] = []
+    failures: list[int] = []
     magics = np.frombuffer(data, np.uint8)[starts + MAGIC_AT] if len(starts) else starts
     for magic, layout in enumerate(MESSAGES):
         chosen = np.flatnonzero(magics == magic)
@@ -108,9 +98,7 @@ def _decode(data: bytes, starts: IntArray, ends: IntArray) -> tuple[MessageTable
         table.batch = chosen[good]
         table.has_timestamp = int(magic == 1)
         tables.append(table)
-        failures += [
-            Failure(int(i), int(starts[i]), int(ends[i]), magic) for i in chosen[~good].tolist()
-        ]
+        failures += chosen[~good].tolist()
     if not tables:
         return MessageTable.zeros(0), failures
     merged = MessageTable(tables[0].names, np.concatenate([table.data for table in tables], axis=1))
@@ -164,12 +152,12 @@ def _unwrap(
     findings += _stops(block, wrappers.batch, regions)
     starts, ends = found[0, :n].copy(), found[1, :n].copy()
     inner_table, failures = _decode(data, starts, ends)
-    for failure in failures:
-        i = int(wrapper_of[failure.message])
-        first = int(np.searchsorted(found[2, :n], found[2, failure.message]))
+    for number in failures:
+        i = int(wrapper_of[number])
+        first = int(np.searchsorted(found[2, :n], found[2, number]))
         origin = Origin(block.name, int(batches.position[i]), decompressed=True)
-        name = f"message {failure.message - first}"
-        findings.append(_explain(block, i, data, failure, origin, name))
+        inside = data[int(starts[number]) : int(ends[number])]
+        findings.append(_explain(block, i, inside, 0, origin, f"message {number - first}"))
     message = inner_table.batch.copy()
     inner_table.batch = wrapper_of[message]
     findings += _place(block, inner_table)
@@ -248,17 +236,10 @@ def _place(block: Block, inner: MessageTable) -> Iterator[Finding]:
         )
 
 
-def _explain(
-    block: Block, i: int, data: bytes, failure: Failure, origin: Origin, name: str
-) -> Finding:
-    """The finding for a message that could not be read. failure: where it is in `data`."""
-    layout = MESSAGES[failure.magic]
-    if origin.decompressed:
-        bytes_, at = data[failure.start : failure.end], 0
-    else:
-        bytes_, at = data[: failure.end], failure.start
+def _explain(block: Block, i: int, data: bytes, at: int, origin: Origin, name: str) -> Finding:
+    """The finding for a message that could not be read, which is the end of `data`."""
     try:
-        layout.read(bytes_, at, len(bytes_), origin, (name,))
+        MESSAGES[data[at + MAGIC_AT]].read(data, at, len(data), origin, (name,))
     except DecodeError as error:
         path = "".join(f" › {part}" for part in error.place.path)
         words = f"{path}: {error.reason}, at {origin.byte(error.place.at)}"
