@@ -67,7 +67,6 @@ class KnownLogs:
     has_transactions: bool = False
     """Whether the sound logs contain transactions."""
     interval: int = INDEX_INTERVAL_BYTES
-    index_bytes: int = SEGMENT_INDEX_BYTES
 
 
 @dataclass(slots=True)
@@ -145,11 +144,11 @@ class _Loader:
             return
         for suffix, entry in _ENTRY_SIZES:
             file = self._files.of.get(f"{last.base:020}{suffix}")
-            most = self._found.index_bytes // entry * entry
+            most = SEGMENT_INDEX_BYTES // entry * entry
             if file is not None and size_of(file) // entry * entry > most:
                 raise StartFailed(
                     f"{self._found.folder.input(f'{last.base:020}{suffix}').name}: "
-                    f"{size_of(file)} bytes, but segment.index.bytes is {self._found.index_bytes}"
+                    f"{size_of(file)} bytes, but segment.index.bytes is {SEGMENT_INDEX_BYTES}"
                 )
 
     def _find_unstable(self, done: Loaded) -> None:
