@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kfmt_cli.broker.start.checkpoints import CheckpointError, NumberError, offsets_of
 from kfmt_cli.broker.start.identity import Identity, readable
-from kfmt_cli.broker.start.metadata_files import bootstrap_trouble, with_errors
+from kfmt_cli.broker.start.metadata_files import bootstrap_trouble, trouble_of, with_errors
 from kfmt_cli.broker.start.own_files import (
     BOOTSTRAP,
     CLEANER_OFFSETS,
@@ -87,11 +87,7 @@ def read_log_directory(folder: Folder) -> LogDirectory:
             found.identity = readable(file, found.unread)
     if found.is_kraft:
         if BOOTSTRAP in folder.readable:
-            try:
-                trouble = bootstrap_trouble(folder.input(BOOTSTRAP))
-            except InputError as error:
-                found.unread.append(error)
-                trouble = str(error)
+            trouble = trouble_of(folder.input(BOOTSTRAP), bootstrap_trouble, found.unread)
             if trouble is not None:
                 found.bootstrap = folder.input(BOOTSTRAP).name, trouble
     else:

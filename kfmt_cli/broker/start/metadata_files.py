@@ -8,8 +8,8 @@ Source: `kafka.raft.KafkaMetadataLog`, `org.apache.kafka.snapshot.RecordsSnapsho
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 
 from kfmt_cli.broker.start.consumer import Fault, given_of
 from kfmt_cli.broker.start.identity import read_topic_id
@@ -33,11 +33,11 @@ def metadata_troubles(folder: Folder, unread: list[InputError]) -> Iterator[tupl
     the errors of unreadable ones to `unread`."""
     yield from with_errors(folder, QUORUM_STATE, unread)
     for name in PARTITION_METADATA.names.intersection(folder.readable):
-        trouble = _id_trouble(folder.input(name), unread)
+        trouble = trouble_of(folder.input(name), _id_trouble, unread)
         if trouble is not None:
             yield folder.input(name).name, trouble
     for file in snapshots_of(folder)[-1:]:
-        trouble = _snapshot_trouble(file, unread)
+        trouble = trouble_of(file, _snapshot_trouble, unread)
         if trouble is not None:
             yield file.name, f"{file.name}: {trouble}"
 
@@ -66,27 +66,29 @@ def snapshots_of(folder: Folder) -> list[Input]:
     return [input_ for input_ in inputs if input_.kind is KRAFT_SNAPSHOT]
 
 
-def _id_trouble(file: Input, unread: list[InputError]) -> str | None:
+def trouble_of(
+    file: Input, look: Callable[[Input], str | None], unread: list[InputError]
+) -> str | None:
+    """What a look at a file finds or fails on; adds the error of an unreadable one to `unread`."""
     try:
-        topic_id = read_topic_id(file)
-    except (StartFailed, InputError) as error:
+        return look(file)
+    except (CorruptError, StartFailed, InputError) as error:
         if isinstance(error, InputError):
             unread.append(error)
         return str(error)
+
+
+def _id_trouble(file: Input) -> str | None:
+    topic_id = read_topic_id(file)
     if topic_id == METADATA_TOPIC_ID:
         return None
     mine, its = uuid_text(topic_id), uuid_text(METADATA_TOPIC_ID)
     return f"{file.name}: topic id is {mine}, but must be {its} for the metadata log"
 
 
-def _snapshot_trouble(file: Input, unread: list[InputError]) -> str | None:
-    try:
-        log = LogBytes(file.path, file.name)
-    except InputError as error:
-        unread.append(error)
-        return str(error)
+def _snapshot_trouble(file: Input) -> str | None:
     is_first = True
-    try:
+    with closing(LogBytes(file.path, file.name)) as log:
         for batch in batches(log, 0, log.size):
             place = f"byte {batch.position}"
             if not 0 <= batch.magic <= 2:
@@ -99,31 +101,20 @@ def _snapshot_trouble(file: Input, unread: list[InputError]) -> str | None:
             if given_of(log, batch).fault is not Fault.NONE:
                 return f"{place}: a batch cannot be decoded"
             is_first = False
-    except (CorruptError, StartFailed, InputError) as error:
-        if isinstance(error, InputError):
-            unread.append(error)
-        return str(error)
-    finally:
-        log.close()
     return "no batch in it" if is_first else None
 
 
 def bootstrap_trouble(file: Input) -> str | None:
     """Why a broker does not start with a bootstrap.checkpoint, whose checksums it does not check;
-    raises InputError."""
-    log = LogBytes(file.path, file.name)
+    raises CorruptError, StartFailed, InputError."""
     has_version = False
-    try:
+    with closing(LogBytes(file.path, file.name)) as log:
         for batch in batches(log, 0, log.size):
             data = log.read(batch.position, min(batch.size, _LARGE))
             if given_of(log, batch, checks_crc=False).fault is not Fault.NONE:
                 return f"{file.name} byte {batch.position}: a batch cannot be decoded"
             is_data = batch.magic >= 2 and not batch.is_control
             has_version = has_version or (is_data and _VERSION_RECORD in data)
-    except (CorruptError, StartFailed) as error:
-        return str(error)
-    finally:
-        log.close()
     return None if has_version else f"{file.name}: no metadata version record"
 
 
