@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Code, Finding
@@ -29,45 +29,41 @@ class Verdicts:
 
     def wrong_length(self, header: Candidate, code: Code, end: int, intact: bool) -> Verdict:
         """The verdict on a wrong length. intact: the checksum matches up to `end`."""
-        found = f"the batch at byte {header.position} declares a length of {header.length} bytes"
+        message = f"the batch at byte {header.position} declares a length of {header.length} bytes"
+        expected = None
         if intact:
             expected = end - header.position - LOG_OVERHEAD
-            message = f"{found}; its checksum matches for {expected}"
+            message += f"; its checksum matches for {expected}"
         else:
-            expected = None
-            message = (
-                f"{found}, but an undamaged batch starts at byte {end}: {end - header.position} "
-                "bytes skipped"
+            message += (
+                f", but an undamaged batch starts at byte {end}: {end - header.position} bytes "
+                "skipped"
             )
-        finding = self._finding(code, header, message, expected, header.length)
-        return Verdict(finding, end, intact)
+        verdict = self._about(header, code, message, end, expected, header.length)
+        return replace(verdict, intact=intact)
 
     def zero_tail(self, at: int, end: int) -> Verdict:
         message = f"{end - at} zero bytes, from byte {at} to the end of the file"
-        place = Candidate(at, b"")
-        return Verdict(self._finding(codes.ZERO_TAIL, place, message, None, end - at, False), end)
+        return self._at(at, codes.ZERO_TAIL, message, end, end - at)
 
     def zero_hole(self, at: int, zeros: int, end: int, found: int | None) -> Verdict:
         message = f"{zeros - at} zero bytes"
         if zeros < end:
             message += f", then {end - zeros} bytes that are not a batch"
         message += f"; {_skipped(at, end, found)}"
-        place = Candidate(at, b"")
-        finding = self._finding(codes.ZERO_HOLE, place, message, None, zeros - at, False)
-        return Verdict(finding, end)
+        return self._at(at, codes.ZERO_HOLE, message, end, zeros - at)
 
     def unknown_magic(
         self, header: Candidate, end: int, found: int | None, fitting: int | None
     ) -> Verdict:
-        message = f"magic {header.magic}; {_skipped(header.position, end, found)}"
+        skipped = _skipped(header.position, end, found)
+        message = f"magic {header.magic}; {skipped}"
         if fitting is not None:
             message = (
-                f"magic {header.magic}; the checksum matches if read as magic {fitting}: "
-                f"{_skipped(header.position, end, found)}"
+                f"magic {header.magic}; the checksum matches if read as magic {fitting}: {skipped}"
             )
         expected = "0, 1 or 2" if fitting is None else fitting
-        finding = self._finding(codes.MAGIC_UNKNOWN, header, message, expected, header.magic)
-        return Verdict(finding, end)
+        return self._about(header, codes.MAGIC_UNKNOWN, message, end, expected, header.magic)
 
     def bad_length(self, header: Candidate, code: Code, end: int, found: int | None) -> Verdict:
         message = (
@@ -75,54 +71,50 @@ class Verdicts:
             f"{_skipped(header.position, end, found)}"
         )
         least = f"at least {MINIMUMS[header.magic]}" if code is not codes.LENGTH_TOO_BIG else None
-        return Verdict(self._finding(code, header, message, least, header.length), end)
+        return self._about(header, code, message, end, least, header.length)
 
     def truncated(self, header: Candidate, end: int) -> Verdict:
-        there = end - header.position
+        at, there = header.position, end - header.position
         if len(header.data) < HEADER_UP_TO_MAGIC:
             message = f"the last {there} bytes are too short for a batch"
-            finding = self._finding(codes.BATCH_TRUNCATED, header, message, None, there, False)
-        else:
-            message = (
-                f"the batch at byte {header.position} needs {header.size} bytes, but only {there} "
-                "are left"
-            )
-            finding = self._finding(codes.BATCH_TRUNCATED, header, message, header.size, there)
-        return Verdict(finding, end, plausible=len(header.data) >= HEADER_UP_TO_MAGIC)
+            return self._at(at, codes.BATCH_TRUNCATED, message, end, there, plausible=False)
+        message = f"the batch at byte {at} needs {header.size} bytes, but only {there} are left"
+        return self._about(header, codes.BATCH_TRUNCATED, message, end, header.size, there)
 
     def garbage(self, header: Candidate, end: int, found: int | None) -> Verdict:
-        message = f"no batch at byte {header.position}; {_skipped(header.position, end, found)}"
-        size = end - header.position
-        finding = self._finding(codes.GARBAGE, header, message, None, size, False)
-        return Verdict(finding, end, plausible=False)
+        at = header.position
+        message = f"no batch at byte {at}; {_skipped(at, end, found)}"
+        return self._at(at, codes.GARBAGE, message, end, end - at, plausible=False)
 
     def overlapping(self, at: int, start: int) -> Verdict:
         message = (
             f"no batch at byte {at}, where one ends: the next one starts at byte {start}, because "
             "the same number of zero bytes is missing from the end of the first; both are read"
         )
-        place = Candidate(start, b"")
-        return Verdict(self._finding(codes.GARBAGE, place, message, None, 0, False), start)
+        return self._at(start, codes.GARBAGE, message, start, 0)
 
-    def _finding(
+    def _about(
         self,
-        code: Code,
         header: Candidate,
+        code: Code,
         message: str,
+        end: int,
         expected: str | int | None,
-        found: str | int,
-        with_offset: bool = True,
-    ) -> Finding:
-        offset = header.base_offset if with_offset else None
-        return Finding(
-            self._name,
-            code,
-            header.position,
-            message,
-            offset=offset,
-            expected=expected,
-            found=found,
+        found: int,
+    ) -> Verdict:
+        """The verdict on a batch with a header. end: where reading continues."""
+        offset, at = header.base_offset, header.position
+        finding = Finding(
+            *(self._name, code, at, message), offset=offset, expected=expected, found=found
         )
+        return Verdict(finding, end)
+
+    def _at(
+        self, at: int, code: Code, message: str, end: int, size: int, *, plausible: bool = True
+    ) -> Verdict:
+        """The verdict on bytes that are not known to be a batch. size: how many these are."""
+        finding = Finding(self._name, code, at, message, found=size)
+        return Verdict(finding, end, plausible=plausible)
 
 
 def _skipped(at: int, end: int, found: int | None) -> str:
