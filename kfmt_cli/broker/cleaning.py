@@ -21,16 +21,14 @@ from kfmt_cli.log.records import Records
 
 ABORT, COMMIT = CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")
 Aborted = tuple[int, int, int]  # first offset, last offset, producer
-_TXN = ("producer_id", "last_offset", "control", "control_type", "transactional", "records_count")
+_TXN = ("producer_id", "last_offset", "control", "control_type", "records_count")
 
 
 class TransactionsSeen:
     """Tracks open transactions batch by batch. aborted: the transactions that end in an abort."""
 
     def __init__(self, aborted: Iterable[Aborted]) -> None:
-        self._waiting: list[Aborted] = []
-        for transaction in aborted:
-            heappush(self._waiting, transaction)
+        self._waiting = sorted(aborted)  # which is a heap
         # By producer: whether a batch of its aborted transaction has been seen.
         self._aborted: dict[int, bool] = {}
         self._committed: set[int] = set()
@@ -49,9 +47,7 @@ class TransactionsSeen:
             return found
         name_control_batches(block)
         columns = (batches[name][rows].tolist() for name in _TXN)
-        for row, producer, last, control, kind, _, count in zip(
-            rows.tolist(), *columns, strict=True
-        ):
+        for row, producer, last, control, kind, count in zip(rows.tolist(), *columns, strict=True):
             while self._waiting and self._waiting[0][0] <= last:
                 _, _, of = heappop(self._waiting)
                 self._aborted.setdefault(of, False)
@@ -144,22 +140,20 @@ def keeps(
     has_horizon = v2 & (batches.delete_horizon == 1)
     due = has_horizon & (batches.base_timestamp <= rules.now)
     gone = np.where(control, discarded & due, discarded)
-    stays = np.ones(len(rows), np.bool_)
+    dropped = gone[owner]
     offset = rows.offset
-    plain = ~control[owner] & ~gone[owner] & (offset <= rules.map.latest_offset)
-    with_key = plain & (rows.key_size >= 0)
-    chosen = np.flatnonzero(with_key)
+    plain = ~control[owner] & ~dropped & (offset <= rules.map.latest_offset)
+    keyless = plain & (rows.key_size < 0)
+    stays: BoolArray = ~(keyless | dropped)
+    chosen = np.flatnonzero(plain & ~keyless)
     latest = rules.map.get(hashes_of(records.data, rows.key[chosen], rows.key_size[chosen]))
     is_latest = offset[chosen] >= latest
     is_value = rows.value_size[chosen] >= 0
     held = np.where(v2[owner[chosen]], ~due[owner[chosen]], rules.keeps_legacy)
     stays[chosen] = is_latest & (is_value | held)
-    stays[plain & ~with_key] = False
-    stays[gone[owner]] = False
     n_kept = int(stays.sum())
     told.kept += n_kept
     told.removed += len(stays) - n_kept
-    keyless, dropped = plain & ~with_key, gone[owner]
     told.keyless += int(keyless.sum())
     told.aborted += int((dropped & ~control[owner]).sum())
     told.replaced += int((~stays & ~keyless & ~dropped).sum())
