@@ -6,7 +6,7 @@ import errno
 import mmap
 import os
 
-from kfmt_cli.core.source import READ_ONLY, end_of_data
+from kfmt_cli.core.source import READ_ONLY, Source, end_of_data
 from kfmt_cli.core.throttle import PACE
 from kfmt_cli.errors import InputError
 
@@ -14,14 +14,12 @@ ALIGNMENT = 4096
 _DIRECT = getattr(os, "O_DIRECT", 0)
 
 
-class DirectSource:
+class DirectSource(Source):
     """A file that is read in only a few places.
 
     Reads neither fill the page cache nor read ahead. On a file system without direct reads, such as
     one in memory, they are ordinary reads without read-ahead. `bytes_read`: the bytes read so far.
     """
-
-    largest = 1 << 31
 
     def __init__(self, path: str, name: str) -> None:
         self.name = name
@@ -30,7 +28,7 @@ class DirectSource:
             self._fd = _opened(path)
         except OSError as error:
             raise InputError(f"{name}: {error.strerror}", file=path) from error
-        self.size = os.fstat(self._fd).st_size
+        self.size: int = os.fstat(self._fd).st_size
         self._start = 0
         self._held = b""
 
@@ -62,14 +60,7 @@ class DirectSource:
         return data
 
     def end_of_data(self) -> int:
-        """Where the written data ends; the file's size if the system cannot tell."""
         return end_of_data(self._fd, self.size)
-
-    def prefetch(self, position: int, length: int) -> None:
-        pass
-
-    def release(self, position: int) -> None:
-        pass
 
     def close(self) -> None:
         os.close(self._fd)

@@ -10,8 +10,9 @@ import errno
 import io
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from kfmt_cli.core.throttle import PACE
 from kfmt_cli.errors import InputError
@@ -28,19 +29,17 @@ MOST_EXTENTS = 64  # checked to find the end of a file's data
 READ_ONLY = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-class Source(Protocol):
-    """A file or a stream.
-
-    name: as the user gave it. largest: the longest block that can be requested.
-    """
+class Source(ABC):
+    """A file or a stream."""
 
     name: str
-    largest: int
+    """As the user gave it."""
+    largest = 1 << 31
+    """The longest block that can be requested."""
+    size: int | None
+    """Its bytes when it was opened, None for a stream."""
 
-    @property
-    def size(self) -> int | None:
-        """Its bytes when it was opened, None for a stream."""
-
+    @abstractmethod
     def block(self, position: int, length: int, least: int) -> bytes:
         """Up to `length` bytes starting at byte `position`.
 
@@ -49,13 +48,18 @@ class Source(Protocol):
         Raises InputError if the system cannot read them.
         """
 
-    def prefetch(self, position: int, length: int) -> None:
+    def end_of_data(self) -> int:
+        """Where the written data ends, before a hole that reads as zeros; the file's size if the
+        system cannot tell."""
+        return self.size or 0
+
+    def prefetch(self, position: int, length: int) -> None:  # noqa: B027 (most have none)
         """Announce the next block, which may then be read ahead."""
 
-    def release(self, position: int) -> None:
+    def release(self, position: int) -> None:  # noqa: B027 (most keep nothing)
         """Announce that bytes before `position` are no longer needed."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (bytes need none)
         """Close the file."""
 
 
@@ -83,14 +87,12 @@ def _is_written_behind(fd: int, at: int) -> bool:
     return True
 
 
-class FileSource:
+class FileSource(Source):
     """A file with random access."""
-
-    largest = 1 << 31
 
     def __init__(self, fd: int, name: str) -> None:
         self.name = name
-        self.size: int | None = os.fstat(fd).st_size
+        self.size = os.fstat(fd).st_size
         self._fd = fd
         self._reader: ThreadPoolExecutor | None = None
         self._ahead: tuple[int, int, Future[bytes]] | None = None
@@ -111,8 +113,6 @@ class FileSource:
         return data
 
     def end_of_data(self) -> int:
-        """Where the written data ends, before a hole that reads as zeros; the file's size if the
-        system cannot tell."""
         return end_of_data(self._fd, self.size or 0)
 
     def _first_read(self, position: int, length: int) -> bytes:
@@ -140,9 +140,6 @@ class FileSource:
         started.set()
         return os.pread(self._fd, length, position)
 
-    def release(self, position: int) -> None:
-        pass
-
     def close(self) -> None:
         if self._reader is not None:
             self._reader.shutdown()
@@ -150,13 +147,13 @@ class FileSource:
         os.close(self._fd)
 
 
-class SourceWindow:
+class SourceWindow(Source):
     """The first `size` bytes of a source."""
 
     def __init__(self, source: Source, size: int) -> None:
         self._source = source
         self.name = source.name
-        self.size = size
+        self.size: int = size
         self.largest = source.largest
 
     def block(self, position: int, length: int, least: int) -> bytes:
@@ -174,31 +171,20 @@ class SourceWindow:
         self._source.close()
 
 
-class BytesSource:
+class BytesSource(Source):
     """A file whose bytes are known."""
-
-    largest = 1 << 31
 
     def __init__(self, data: bytes, name: str) -> None:
         self.name = name
-        self.size: int | None = len(data)
+        self.size = len(data)
         self._data = data
 
     def block(self, position: int, length: int, least: int) -> bytes:
         del least
         return self._data[position : position + length]
 
-    def prefetch(self, position: int, length: int) -> None:
-        pass
 
-    def release(self, position: int) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-class StreamSource:
+class StreamSource(Source):
     """A pipe, or a file compressed as a whole: read once, keeping only unreleased bytes.
 
     read: returns the next bytes. let_go: called on close.
@@ -210,7 +196,7 @@ class StreamSource:
         self, name: str, read: Callable[[int], bytes], let_go: Callable[[], None] | None = None
     ) -> None:
         self.name = name
-        self.size: int | None = None
+        self.size = None
         self._read = read
         self._let_go = let_go
         self._start = 0
@@ -229,9 +215,6 @@ class StreamSource:
             self._window += piece
         with memoryview(self._window) as window:
             return bytes(window[at : at + length])
-
-    def prefetch(self, position: int, length: int) -> None:
-        pass
 
     def release(self, position: int) -> None:
         if position - self._start > READ_AT_ONCE:

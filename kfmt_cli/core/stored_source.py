@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 from kfmt_cli.core.file_systems import file_system_at
 from kfmt_cli.core.small_objects import SMALL, fetched, is_fetched
+from kfmt_cli.core.source import Source
 from kfmt_cli.core.stores import insist
 from kfmt_cli.core.throttle import PACE
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
 
-LARGEST = 1 << 31
 LEAST = 256 << 10  # bytes per request: many small requests cost more than their bytes
 WINDOW = 4 << 20  # bytes per request when a file is read from front to end
 
 
-class StoredSource:
+class StoredSource(Source):
     """A file in an object store or a distributed file system.
 
     A small file is fetched whole. Small requests to larger files are enlarged. A file read from
@@ -29,8 +29,6 @@ class StoredSource:
     listed: its size in a listing, in bytes; None if unknown. fetch: returns the bytes of a small
     file, or None.
     """
-
-    largest = LARGEST
 
     def __init__(
         self,
@@ -93,12 +91,6 @@ class StoredSource:
         data: bytes = insist(read, self.name, f" byte {position}: cannot be read")
         PACE.spent(len(data))
         return data
-
-    def prefetch(self, position: int, length: int) -> None:
-        pass
-
-    def release(self, position: int) -> None:
-        pass
 
     def close(self) -> None:
         if self._reader is not None:

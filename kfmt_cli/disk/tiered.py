@@ -98,14 +98,12 @@ class StoredLog:
         return f"{name_text(self.path)}: chunk {number} {why}"
 
 
-class ChunkedSource:
+class ChunkedSource(Source):
     """A log in chunks, which are read on demand."""
-
-    largest = 1 << 31
 
     def __init__(self, log: StoredLog, name: str) -> None:
         self.name = name
-        self.size: int | None = log.size
+        self.size = log.size
         self._log = log
         self._stored = log.opened(log.path, name_text(log.path))
         self._held: tuple[int, bytes] = -1, b""
@@ -121,12 +119,6 @@ class ChunkedSource:
             parts.append(self._held[1][at : at + end - position])
             position += len(parts[-1])
         return b"".join(parts)
-
-    def prefetch(self, position: int, length: int) -> None:
-        pass
-
-    def release(self, position: int) -> None:
-        pass
 
     def close(self) -> None:
         self._stored.close()

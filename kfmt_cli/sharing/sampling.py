@@ -105,9 +105,6 @@ class _Stored(SourceWindow):
         self.bytes_read += len(data)
         return data
 
-    def end_of_data(self) -> int:
-        return self.size
-
 
 def _opened(file: Input) -> DirectSource | _Stored:
     if is_elsewhere(file.path):

@@ -10,7 +10,6 @@ from typing import Any
 
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.lazy import load
-from kfmt_cli.core.source import FileSource
 from kfmt_cli.disk.kinds.foreign import START, foreign_words
 from kfmt_cli.disk.opening import open_source
 from kfmt_cli.errors import ForeignError
@@ -205,7 +204,7 @@ def read_filled(file: Input, most: int) -> tuple[bytes, int]:
             raise ForeignError(f"{file.name}: too large for {file.kind.words}")
         pieces = []
         at = 0
-        end = source.end_of_data() if isinstance(source, FileSource) else source.size
+        end = source.end_of_data()
         while at < end and (piece := source.block(at, min(PIECE, end - at), 1)):
             pieces.append(piece)
             at += len(piece)
