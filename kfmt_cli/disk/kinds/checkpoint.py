@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from kfmt_cli.core.layout.field import OFFSET
+from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.wire import Integer
 from kfmt_cli.disk.kinds.fixed import POSITION
 from kfmt_cli.disk.kinds.kind import (
     MOST_QUOTED,
@@ -21,7 +23,7 @@ from kfmt_cli.disk.kinds.kind import (
 )
 from kfmt_cli.findings import files as codes
 from kfmt_cli.findings.finding import Code, Finding
-from kfmt_cli.formats.checkpoint import CHECKPOINTS, COLUMNS, Checkpoint, layout_of
+from kfmt_cli.formats.checkpoint import CHECKPOINTS
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.section import section_of
 
@@ -29,23 +31,21 @@ MOST_BYTES = 64 << 20
 REMOTE_SUFFIX = ".leader_epoch_checkpoint"  # a file in remote storage
 
 
-def _rows_of(names: tuple[str, ...], doc: str) -> RowType:
-    columns = [
-        Column(name, ColumnKind.TEXT, doc)
-        if name == "topic"
-        else Column(name, doc=doc, unit=OFFSET if name.endswith("offset") else None)
-        for name, doc in ((name, COLUMNS[name][1]) for name in names)
-    ]
-    return RowType("checkpoint_entry", doc, (POSITION, *columns))
+def _column(field: Field) -> Column:
+    kind = ColumnKind.NUMBER if isinstance(field.type, Integer) else ColumnKind.TEXT
+    return Column(field.name, kind, field.doc, unit=field.unit)
 
 
 def _rows() -> dict[str, RowType]:
-    """The row type of each checkpoint: one for those of the same columns."""
-    docs: dict[tuple[str, ...], list[str]] = {}
+    """The row type of each checkpoint: one for those of the same fields."""
+    docs: dict[tuple[Field, ...], list[str]] = {}
     for checkpoint in CHECKPOINTS.values():
-        docs.setdefault(checkpoint.columns, []).append(f"`{checkpoint.name}`: {checkpoint.doc}")
-    types = {names: _rows_of(names, " ".join(each)) for names, each in docs.items()}
-    return {name: types[checkpoint.columns] for name, checkpoint in CHECKPOINTS.items()}
+        docs.setdefault(checkpoint.fields, []).append(f"`{checkpoint.name}`: {checkpoint.doc}")
+    types = {
+        fields: RowType("checkpoint_entry", " ".join(each), (POSITION, *map(_column, fields)))
+        for fields, each in docs.items()
+    }
+    return {name: types[checkpoint.fields] for name, checkpoint in CHECKPOINTS.items()}
 
 
 ROWS = _rows()
@@ -86,7 +86,8 @@ def read_checkpoint(file: Input) -> Contents:
     for number, (position, line) in enumerate(lines[2:], 3):
         values = _values(CHECKPOINTS[name], line)
         if values is None:
-            words = f"line {number} is not of the form {' '.join(CHECKPOINTS[name].columns)}"
+            form = " ".join(field.name for field in CHECKPOINTS[name].fields)
+            words = f"line {number} is not of the form {form}"
             malformed(position, f"{words}: {quoted(_text(line))}")
         else:
             rows.append([position, *values])
@@ -100,29 +101,22 @@ def _text(line: bytes) -> str:
     return line.decode(errors="replace")
 
 
-def _values(kind: Checkpoint, line: bytes) -> list[str | int] | None:
+def _values(checkpoint: Layout, line: bytes) -> list[str | int] | None:
     """The columns of a line, or None if it is malformed."""
     words = _text(line).split()
-    if len(words) != len(kind.columns):
+    if len(words) != len(checkpoint.fields):
         return None
-    try:
-        values = [
-            word if name == "topic" else int(word)
-            for name, word in zip(kind.columns, words, strict=True)
-        ]
-    except ValueError:
-        return None
-    pairs = zip(kind.columns, values, strict=True)
-    fits = (
-        isinstance(part, str) or -(1 << _bits(name)) <= part < 1 << _bits(name)
-        for name, part in pairs
-    )
-    return values if all(fits) else None
-
-
-def _bits(column: str) -> int:
-    """The bits of a number without its sign: epochs and partitions have 32, offsets 64."""
-    return 31 if column in ("epoch", "partition") else 63
+    values: list[str | int] = []
+    for field, word in zip(checkpoint.fields, words, strict=True):
+        if not isinstance(field.type, Integer):
+            values.append(word)
+            continue
+        try:
+            values.append(int(word))
+            field.type.write(values[-1])
+        except (ValueError, OverflowError):  # not a number, or too large
+            return None
+    return values
 
 
 CHECKPOINT = Kind(
@@ -132,6 +126,6 @@ CHECKPOINT = Kind(
     names=frozenset(CHECKPOINTS),
     row_types=tuple(dict.fromkeys(ROWS.values())),
     codes=(codes.CHECKPOINT_MALFORMED,),
-    layouts=tuple(map(layout_of, CHECKPOINTS.values())),
+    layouts=tuple(CHECKPOINTS.values()),
     read=read_checkpoint,
 )
