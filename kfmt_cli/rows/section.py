@@ -6,7 +6,7 @@ Every reader produces sections and every output accepts them.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -78,49 +78,35 @@ class Rows:
         return Rows(self.outer.part(0, n_outer), self.inner.part(0, n), ends)
 
 
-def section_of(rows: RowType, values: Sequence[Sequence[str | int | None]]) -> Section:
-    """Build a section from rows of numbers and text, each a list of cells.
+def section_of(rows: RowType, values: Sequence[Sequence[str | bytes | int | None]]) -> Section:
+    """Build a section from rows of numbers, text and bytes, each a list of cells.
 
-    JSON is passed as text; None only in a column that marks which rows have a value.
+    JSON is passed as text; None only in a column of bytes, or one that marks which rows have a
+    value.
     """
     table = Table.empty(rows.sources, len(values))
+    stored = {leaf.at for leaf in rows.leaves}
     data = b""
     for place, column in enumerate(rows.leaves):
         cells = [row[place] for row in values]
         condition = column.only[0] if column.only else column.given
-        if condition:
+        if condition and condition not in stored:
             table[condition] = np.array([cell is not None for cell in cells], np.int64)
         if not column.kind.is_bytes:
             table[column.at] = np.array([cell or 0 for cell in cells], np.int64)
             continue
-        pieces = [b"" if cell is None else str(cell).encode() for cell in cells]
+        pieces = [cell if isinstance(cell, bytes) else _encoded(cell) for cell in cells]
         sizes = np.array([len(piece) for piece in pieces], np.int64)
         table[column.at] = np.cumsum(sizes) - sizes + len(data)
+        if column.kind is ColumnKind.BYTES:
+            sizes[[cell is None for cell in cells]] = -1
         table[f"{column.at}_size"] = sizes
         data += b"".join(pieces)
     return Section(rows, table, data)
 
 
-def bytes_section(rows: RowType, values: Sequence[Mapping[str, int | bytes | None]]) -> Section:
-    """Build a section from rows of numbers and bytes, keyed by the table's column names.
-
-    Fills in the length of bytes, -1 for null.
-    """
-    table = Table.empty(rows.sources, len(values))
-    sized = {leaf.at for leaf in rows.leaves if leaf.kind.is_bytes}
-    data = bytearray()
-    for i, row in enumerate(values):
-        for name, value in row.items():
-            if name in sized:
-                content = b"" if value is None else value
-                assert isinstance(content, bytes)
-                table.data[table.names[name], i] = len(data)
-                size = -1 if value is None else len(content)
-                table.data[table.names[f"{name}_size"], i] = size
-                data += content
-            elif name in table.names and isinstance(value, int):
-                table.data[table.names[name], i] = value
-    return Section(rows, table, bytes(data))
+def _encoded(cell: str | int | None) -> bytes:
+    return b"" if cell is None else str(cell).encode()
 
 
 def objects(section: Section, mode: str = "auto") -> Iterator[Object]:

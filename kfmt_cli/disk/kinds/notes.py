@@ -16,7 +16,7 @@ from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import CODECS, COMPRESSION
 from kfmt_cli.formats.legacy import NOTES_V0 as LAYOUT
 from kfmt_cli.rows.column import Column, ColumnKind, RowType, column_of
-from kfmt_cli.rows.section import bytes_section
+from kfmt_cli.rows.section import section_of
 
 MOST_BYTES = 256 << 20
 ROWS = RowType(
@@ -56,7 +56,7 @@ def read_notes(file: Input) -> Contents:
     data = read_whole(file, MOST_BYTES)
     origin = Origin(file.name)
     findings: list[Finding] = []
-    rows: list[dict[str, int | bytes | None]] = []
+    rows: list[tuple[int | bytes | None, ...]] = []
     at = 0
     while at < len(data):
         try:
@@ -74,18 +74,12 @@ def read_notes(file: Input) -> Contents:
             found = Finding(file.name, code, at, words, expected=computed, found=int(stored or 0))
             findings.append(found)
         attributes = int(values.attributes or 0)
-        derived = {
-            "position": at,
-            "size": row.end - at,
-            "crc_valid": int(stored == computed),
-            "crc_computed": computed,
-            "compression": COMPRESSION.of(attributes),
-            "key_length": _length(values.key),
-            "value_length": _length(value),
-        }
-        rows.append({**values, **derived})
+        front = (at, row.end - at, stored, int(stored == computed), computed, values.magic)
+        bits = (attributes, COMPRESSION.of(attributes))
+        sizes = (_length(values.key), _length(value))
+        rows.append((*front, *bits, sizes[0], values.key, sizes[1], value))
         at = row.end
-    return Contents(len(data), [bytes_section(ROWS, rows)], findings)
+    return Contents(len(data), [section_of(ROWS, rows)], findings)
 
 
 def _length(value: object) -> int:
