@@ -13,7 +13,6 @@ from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.place import DecodeError, Origin
 from kfmt_cli.core.layout.protocol import (
-    COMPACT,
     Blob,
     Bool,
     Boolean,
@@ -21,7 +20,6 @@ from kfmt_cli.core.layout.protocol import (
     Float64,
     List,
     ListOf,
-    Octets,
     String,
     Struct,
     Text,
@@ -32,7 +30,17 @@ from kfmt_cli.core.layout.protocol import (
 from kfmt_cli.core.layout.tagged import TaggedFields
 from kfmt_cli.core.layout.tree import Node, tree
 from kfmt_cli.core.layout.versions import at_version
-from kfmt_cli.core.layout.wire import Bytes, Int8, Int16, Int32, Int64, Integer, UInt32, WireType
+from kfmt_cli.core.layout.wire import (
+    COMPACT,
+    Bytes,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Integer,
+    UInt32,
+    WireType,
+)
 from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.formats.kafka_messages import definitions
 
@@ -65,7 +73,7 @@ def _field(field: dict[str, Any]) -> Field:
     elif words[-1] == "string":
         of = Text(COMPACT if compact else Int16, nullable)
     elif words[-1] == "bytes":
-        of = Octets(COMPACT, nullable) if compact else Bytes(Int32, nullable)
+        of = Bytes(COMPACT if compact else Int32, nullable)
     else:
         of = PLAIN[words[-1]]
     kind = field.get("array")
@@ -99,7 +107,7 @@ def values_of(wire: WireType) -> st.SearchStrategy[Any]:
         return st.none() | rows_of(wire.of) if wire.nullable else rows_of(wire.of)
     if isinstance(wire, Text):
         some = st.text(max_size=20)
-    elif isinstance(wire, Octets | Bytes):
+    elif isinstance(wire, Bytes):
         some = st.binary(max_size=20)
     else:
         assert isinstance(wire, List)

@@ -22,6 +22,7 @@ from kfmt_cli.core.layout.wire import (
     Buffer,
     Bytes,
     Integer,
+    Length,
     Value,
     Varint,
     WireError,
@@ -278,7 +279,7 @@ class Layout:
             child_capacity = min(child_capacity * 4, most_children)
 
 
-def _min_size(wire: WireType) -> int:
+def _min_size(wire: WireType | Length) -> int:
     if wire.size is not None:
         return wire.size
     if isinstance(wire, Bytes):

@@ -12,16 +12,17 @@ import struct
 from dataclasses import dataclass
 
 from kfmt_cli.core.layout.wire import (
+    COMPACT,
     Buffer,
     Bytes,
     Int8,
     Int16,
     Int32,
     Integer,
+    Length,
     Substructure,
     UVarint32,
     Value,
-    Varint,
     WireError,
     WireType,
     left_words,
@@ -30,27 +31,6 @@ from kfmt_cli.core.layout.wire import (
     read_each,
 )
 from kfmt_cli.core.uuids import uuid_bytes, uuid_text
-
-
-@dataclass(frozen=True, slots=True)
-class CompactLength:
-    """A length stored plus one as an unsigned varint; 0 means -1, which is null."""
-
-    name: str = "compact length"
-    size: None = None
-
-    def read(self, data: Buffer, at: int, end: int) -> tuple[int, int]:
-        """The length and the byte after it; raises WireError."""
-        raw, after = UVarint32.read(data, at, end)
-        return raw - 1, after
-
-    def write(self, value: int) -> bytes:
-        """The inverse of `read`."""
-        return UVarint32.write(value + 1)
-
-
-Length = Integer | Varint | CompactLength
-COMPACT = CompactLength()
 
 
 class NotBulk:
@@ -142,31 +122,6 @@ class Text(NotBulk):
         assert isinstance(value, str)
         data = value.encode()
         return self.length.write(len(data)) + data
-
-
-@dataclass(frozen=True, slots=True)
-class Octets(NotBulk):
-    """A compact length and that many bytes; `wire.Bytes` is the same with other lengths."""
-
-    length: Length = COMPACT
-    nullable: bool = False
-    size: None = None
-
-    @property
-    def name(self) -> str:
-        return f"{'nullable ' if self.nullable else ''}bytes, length as {self.length.name}"
-
-    def read(self, data: Buffer, at: int, end: int) -> tuple[bytes | None, int]:
-        length, start = _length(self.length, self.nullable, data, at, end)
-        if length < 0:
-            return None, start
-        return bytes(data[start : start + length]), start + length
-
-    def write(self, value: Value) -> bytes:
-        if value is None:
-            return self.length.write(-1)
-        assert isinstance(value, bytes)
-        return self.length.write(len(value)) + value
 
 
 def _length(length: Length, nullable: bool, data: Buffer, at: int, end: int) -> tuple[int, int]:
@@ -268,7 +223,7 @@ class Stated(Unlaid):
         """The wire type in a version."""
         if self is String:
             return Text(COMPACT if flexible else Int16, nullable)
-        return Octets(COMPACT, nullable) if flexible else Bytes(Int32, nullable)
+        return Bytes(COMPACT if flexible else Int32, nullable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from typing import cast
 
 from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.protocol import COMPACT, List, ListOf, Stated, Struct
+from kfmt_cli.core.layout.protocol import List, ListOf, Stated, Struct
 from kfmt_cli.core.layout.tagged import Tagged, TaggedFields
-from kfmt_cli.core.layout.wire import Int32, WireType
+from kfmt_cli.core.layout.wire import COMPACT, Int32, WireType
 
 
 @cache

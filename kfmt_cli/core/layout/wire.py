@@ -153,10 +153,30 @@ class Varint:
 
 
 @dataclass(frozen=True, slots=True)
+class CompactLength:
+    """A length stored plus one as an unsigned varint; 0 means -1, which is null."""
+
+    name: str = "compact length"
+    size: None = None
+
+    def read(self, data: Buffer, at: int, end: int) -> tuple[int, int]:
+        """The length and the byte after it; raises WireError."""
+        raw, after = UVarint32.read(data, at, end)
+        return raw - 1, after
+
+    def write(self, value: int) -> bytes:
+        """The inverse of `read`."""
+        return UVarint32.write(value + 1)
+
+
+Length = Integer | Varint | CompactLength
+
+
+@dataclass(frozen=True, slots=True)
 class Bytes:
     """A length and that many bytes; a negative length is null."""
 
-    length: Integer | Varint
+    length: Length
     nullable: bool = True
     size: None = None
     columns: int = 2
@@ -170,7 +190,9 @@ class Bytes:
     def instruction(self) -> tuple[int, int]:
         if isinstance(self.length, Varint):
             return OPS["ZIGZAG_BYTES"], int(self.nullable)
-        return OPS["BYTES"], self.length.size
+        if isinstance(self.length, Integer):
+            return OPS["BYTES"], self.length.size
+        raise TypeError("the bulk kernel runs no bytes with a compact length")
 
     def read(self, data: Buffer, at: int, end: int) -> tuple[bytes | None, int]:
         length, start = self.length.read(data, at, end)
@@ -249,3 +271,4 @@ UInt32 = Integer("uint32", 4, signed=False)
 ZigZag32 = Varint("varint", 32)
 ZigZag64 = Varint("varlong", 64)
 UVarint32 = Varint("unsigned varint", 32, signed=False)
+COMPACT = CompactLength()
