@@ -54,7 +54,6 @@ def shape(wire: Layout | WireType) -> Any:
     Kafka's tables do not tell where a structure may be null.
     """
     if isinstance(wire, Struct):
-        assert isinstance(wire.of, Layout)
         return shape(wire.of)
     if isinstance(wire, List):
         return ["list", wire.count, wire.nullable, shape(wire.of)]
@@ -179,7 +178,6 @@ def class_of(name: str) -> str:
 def made_up(wire: Layout | WireType, some: random.Random, full: bool, tagged: bool) -> Any:
     """A value that is no default. full: nothing is null. tagged: each tagged field is there."""
     if isinstance(wire, Struct):
-        assert isinstance(wire.of, Layout)
         return made_up(wire.of, some, full, tagged) if full or not wire.nullable else None
     if isinstance(wire, Layout):
         values = {field.name: made_up(field.type, some, full, tagged) for field in wire.fields}

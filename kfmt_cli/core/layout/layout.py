@@ -213,7 +213,6 @@ class Layout:
         """The array field's Layout, or None."""
         for field in self.fields:
             if isinstance(field.type, Array):
-                assert isinstance(field.type.of, Layout)
                 return field.type.of
         return None
 

@@ -16,7 +16,6 @@ from kfmt_cli.core.layout.field import Field, HeldMessage
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import List, Struct
-from kfmt_cli.core.layout.tagged import TaggedFields
 from kfmt_cli.core.layout.tree import Node, tree
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.core.layout.wire import Array, Buffer, Int16, Value, WireError
@@ -86,8 +85,7 @@ def plain(layout: Layout, values: Values, around: Values | None = None) -> Field
 
 def fields_of(layout: Layout) -> list[Field]:
     """The fields of a message version, tagged ones last."""
-    tagged = layout.tagged.known if isinstance(layout.tagged, TaggedFields) else {}
-    return [*layout.fields, *(field for field in tagged.values() if isinstance(field, Field))]
+    return [*layout.fields, *(layout.tagged.known.values() if layout.tagged else ())]
 
 
 def _of_field(field: Field, value: Value, context: Values) -> Any:
@@ -99,7 +97,7 @@ def _of_field(field: Field, value: Value, context: Values) -> Any:
 
 
 def _of_type(type_: object, value: Value, context: Values) -> Any:
-    if isinstance(type_, Struct) and isinstance(value, dict) and isinstance(type_.of, Layout):
+    if isinstance(type_, Struct) and isinstance(value, dict):
         return plain(type_.of, value, context)
     if isinstance(type_, List) and isinstance(value, list):
         return [_of_type(type_.of, element, context) for element in value]

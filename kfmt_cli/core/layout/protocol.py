@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kfmt_cli.core.layout.wire import (
     COMPACT,
@@ -20,7 +21,6 @@ from kfmt_cli.core.layout.wire import (
     Int32,
     Integer,
     Length,
-    Substructure,
     UVarint32,
     Value,
     WireError,
@@ -31,6 +31,9 @@ from kfmt_cli.core.layout.wire import (
     read_each,
 )
 from kfmt_cli.core.uuids import uuid_bytes, uuid_text
+
+if TYPE_CHECKING:
+    from kfmt_cli.core.layout.layout import Layout
 
 
 class NotBulk:
@@ -165,7 +168,7 @@ class List(NotBulk):
 class Struct(NotBulk):
     """A structure as a value in another."""
 
-    of: Substructure
+    of: Layout
     nullable: bool = False
     """A presence marker precedes it: in tagged fields an unsigned varint, 0 for null, elsewhere a
     byte, -1 for null (KIP-893)."""
@@ -230,7 +233,7 @@ class Stated(Unlaid):
 class ListOf(Unlaid):
     """A list of another type, or of structures."""
 
-    of: WireType | Substructure
+    of: WireType | Layout
 
     @property
     def name(self) -> str:

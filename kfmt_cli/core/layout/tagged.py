@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from kfmt_cli.core.layout.wire import Buffer, UVarint32, Value, WireError, WireType, left_words
+from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.wire import Buffer, UVarint32, Value, WireError, left_words
 
 UNKNOWN_TAGS = "unknown_tagged_fields"
-
-
-class Tagged(Protocol):
-    """A field that a message may have as a tagged one."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def type(self) -> WireType: ...
 
 
 @dataclass(frozen=True, slots=True)
 class TaggedFields:
     """The last part of a flexible message: a count, then tag, size and bytes of each field."""
 
-    known: Mapping[int, Tagged] = field(default_factory=dict)
+    known: Mapping[int, Field] = field(default_factory=dict)
     """The fields by tag. A missing field has no value; an unknown one is kept as bytes under
     `UNKNOWN_TAGS`."""
 
@@ -51,7 +42,7 @@ class TaggedFields:
         return values, after
 
     @staticmethod
-    def _value(known: Tagged, data: Buffer, at: int, end: int) -> Value:
+    def _value(known: Field, data: Buffer, at: int, end: int) -> Value:
         try:
             value, after = known.type.read(data, at, end)
         except WireError as error:

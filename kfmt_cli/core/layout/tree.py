@@ -97,7 +97,6 @@ def _of_field(field: Field, data: Buffer, at: int, end: int) -> Node:
 def _node(name: str, type_: WireType, data: Buffer, at: int, end: int) -> Node:
     node = Node(name, type_.name, at, at)
     if isinstance(type_, Struct):
-        assert isinstance(type_.of, Layout)
         if type_.nullable:
             _fill(node, type_.read_presence, data, end)
             present, node.value = node.value, None
@@ -169,7 +168,7 @@ def _tagged(tagged: TaggedFields, data: Buffer, at: int, end: int) -> Node:
             break
         until = node.end + size.value
         known = tagged.known.get(tag.value)
-        if isinstance(known, Field):
+        if known is not None:
             value = _of_field(known, data, node.end, until)
             if value.is_whole and value.end != until:
                 value.fault = f"{size.value} bytes declared, {value.end - node.end} used"

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import cast
 
 from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import List, ListOf, Stated, Struct
-from kfmt_cli.core.layout.tagged import Tagged, TaggedFields
+from kfmt_cli.core.layout.tagged import TaggedFields
 from kfmt_cli.core.layout.wire import COMPACT, Int32, WireType
 
 
@@ -29,7 +28,7 @@ def _of_version(layout: Layout, version: int, flexible_since: int | None) -> Lay
     """The Layout of a message, or of a part of one, in a version."""
     flexible = flexible_since is not None and version >= flexible_since
     fields: list[Field] = []
-    tagged: dict[int, Tagged] = {}
+    tagged: dict[int, Field] = {}
     for field in layout.fields:
         if not field.is_in(version):
             continue
@@ -59,14 +58,12 @@ def _laid_down(
     if isinstance(type_, Stated):
         return type_.laid_down(flexible, nullable)
     if isinstance(type_, Struct):
-        assert isinstance(type_.of, Layout)
         return Struct(_of_version(type_.of, version, flexible_since), nullable)
     if isinstance(type_, ListOf):
-        of = type_.of
         inner: WireType
-        if isinstance(of, Layout):
-            inner = Struct(_of_version(of, version, flexible_since))
+        if isinstance(type_.of, Layout):
+            inner = Struct(_of_version(type_.of, version, flexible_since))
         else:
-            inner = _laid_down(cast(WireType, of), version, flexible_since, False)
+            inner = _laid_down(type_.of, version, flexible_since, False)
         return List(COMPACT if flexible else Int32, inner, nullable)
     return type_

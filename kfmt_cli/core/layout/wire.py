@@ -5,12 +5,15 @@ All numbers are big-endian two's complement, as in Kafka's protocol guide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kfmt_cli.core.layout import varint
 from kfmt_cli.core.native.kernel import OPS
+
+if TYPE_CHECKING:
+    from kfmt_cli.core.layout.layout import Layout
 
 Buffer = bytes | memoryview
 Value = int | float | str | bytes | list["Value"] | dict[str, "Value"] | None
@@ -213,27 +216,12 @@ class Bytes:
         return self.length.write(len(value)) + value
 
 
-class Substructure(Protocol):
-    """A structure inside another: a Layout of `core/layout/layout.py`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def fields(self) -> tuple[Any, ...]: ...
-
-    def read_values(self, data: Buffer, at: int, end: int) -> tuple[dict[str, Value], int]:
-        """The values at `at` and the byte after them; raises WireError."""
-
-    def write(self, values: Mapping[str, Value]) -> bytes:
-        """The inverse of `read_values`."""
-
-
 @dataclass(frozen=True, slots=True)
 class Array:
     """A zigzag count and that many rows of a structure."""
 
     count: Varint
-    of: Substructure
+    of: Layout
     size: None = None
     columns: int = 2
     dtype: None = None
