@@ -13,7 +13,7 @@ from kfmt_cli.commands.check.command import CheckPaths
 from kfmt_cli.commands.check.show import show
 from kfmt_cli.commands.run import Run
 from kfmt_cli.render.sinks.silent import Silent
-from kfmt_cli.render.start_lines import INTACT, LABELS, Step, start_words, step_lines
+from kfmt_cli.render.start_lines import INTACT, LABELS, NextStep, start_words, step_lines
 from kfmt_cli.render.style import PLAIN, shell_path
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 
@@ -32,7 +32,7 @@ class _AnswerSink(Silent):
     def answer(self, words: str) -> None:
         self.answers.append(words)
 
-    def next_steps(self, steps: Sequence[Step]) -> None:
+    def next_steps(self, steps: Sequence[NextStep]) -> None:
         self.answers += step_lines(steps, PLAIN)
 
 

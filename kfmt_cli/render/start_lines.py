@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import starmap
-from typing import Protocol
 
 from kfmt_cli.broker.start.brokers import Next
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
@@ -124,20 +123,20 @@ def lost_lines(starts: Sequence[Start], theme: Theme) -> Iterator[str]:
             yield f"{LABELS[kind]}: {', '.join(said)}"
 
 
-class Step(Protocol):
-    """A command and its cost; joint: the command for all partitions that need it."""
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """A step to take for a partition, and its cost."""
 
-    @property
-    def command(self) -> str: ...
-    @property
-    def price(self) -> str: ...
-    @property
-    def joint(self) -> str: ...
-    @property
-    def joint_price(self) -> str: ...
+    file: str
+    command: str
+    price: str
+    joint: str = ""
+    """The command for all partitions of the log directory at once."""
+    joint_price: str = ""
+    """The cost of that command, of all partitions that have it."""
 
 
-def commands_of(steps: Sequence[Step]) -> dict[str, str]:
+def commands_of(steps: Sequence[NextStep]) -> dict[str, str]:
     """The commands of steps, with their cost. Commands that share one for all partitions are
     replaced by it."""
     joint = Counter(step.joint for step in steps if step.joint)
@@ -150,7 +149,7 @@ def commands_of(steps: Sequence[Step]) -> dict[str, str]:
     return found
 
 
-def step_lines(steps: Sequence[Step], theme: Theme, width: int | None = None) -> Iterator[str]:
+def step_lines(steps: Sequence[NextStep], theme: Theme, width: int | None = None) -> Iterator[str]:
     """Next steps: commands with their cost."""
     found = commands_of(steps)
     if found:

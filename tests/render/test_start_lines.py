@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import pytest
 
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, Start
 from kfmt_cli.render.start_lines import (
     INTACT,
+    NextStep,
     either_start_words,
     lost_lines,
     next_start_lines,
@@ -17,14 +19,7 @@ from kfmt_cli.render.start_lines import (
 )
 from kfmt_cli.render.style import PLAIN
 
-
-class Step(NamedTuple):
-    """A step, and what its partitions share."""
-
-    command: str
-    price: str
-    joint: str = ""
-    joint_price: str = ""
+step = partial(NextStep, "t-0")
 
 
 def start(file: str = "t-0", after: str = CRASH, **more: Any) -> Start:
@@ -33,7 +28,7 @@ def start(file: str = "t-0", after: str = CRASH, **more: Any) -> Start:
 
 @pytest.mark.parametrize(("n", "more"), [(1, 0), (10, 0), (11, 1), (25, 15)])
 def test_ten_next_steps_are_listed_and_the_others_counted(n: int, more: int) -> None:
-    steps = [Step(f"do {i}", f"takes {i} s") for i in range(n)]
+    steps = [step(f"do {i}", f"takes {i} s") for i in range(n)]
     head, *lines = step_lines(steps, PLAIN)
     assert head == "next steps"
     assert lines[:10] == [f"  do {i}   takes {i} s" for i in range(min(n, 10))]
@@ -43,8 +38,8 @@ def test_ten_next_steps_are_listed_and_the_others_counted(n: int, more: int) -> 
 
 
 def test_a_step_that_partitions_share_is_said_once() -> None:
-    shared = [Step(f"salvage t-{i}", "copies", "salvage all", "copies all") for i in range(3)]
-    alone = [Step("rebuild t-9", "fast", "rebuild all", "slow"), Step("look", "nothing")]
+    shared = [step(f"salvage t-{i}", "copies", "salvage all", "copies all") for i in range(3)]
+    alone = [step("rebuild t-9", "fast", "rebuild all", "slow"), step("look", "nothing")]
     assert list(step_lines([*shared, *alone], PLAIN)) == [
         *("next steps", "  salvage all   copies all", "  rebuild t-9   fast", "  look   nothing")
     ]
@@ -52,7 +47,7 @@ def test_a_step_that_partitions_share_is_said_once() -> None:
 
 
 def test_the_price_of_a_step_stands_below_it_where_the_line_is_too_long() -> None:
-    steps = [Step("look", "a price of some words")]
+    steps = [step("look", "a price of some words")]
     (whole,) = list(step_lines(steps, PLAIN, 30))[1:]
     assert whole == "  look   a price of some words"
     for width in (29, 27):

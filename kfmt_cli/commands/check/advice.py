@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -21,21 +21,8 @@ from kfmt_cli.disk.opening import is_on_disk
 from kfmt_cli.findings import files as kind_codes
 from kfmt_cli.findings import partition as partition_codes
 from kfmt_cli.findings.consequences import REBUILD_ABORTS, WANT_INDEX
+from kfmt_cli.render.start_lines import NextStep
 from kfmt_cli.render.style import count, grouped, shell_path, shell_quoted
-
-
-@dataclass(frozen=True, slots=True)
-class NextStep:
-    """A step to take for a partition, and its cost."""
-
-    file: str
-    command: str
-    price: str
-    joint: str = ""
-    """The command for all partitions of the log directory at once."""
-    joint_price: str = ""
-    """The cost of that command, of all partitions that have it."""
-
 
 BRING_BACK = "kfmt salvage --deleted"
 REBUILD = "kfmt rebuild-index --in-place"

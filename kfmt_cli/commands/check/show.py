@@ -8,7 +8,7 @@ from typing import Protocol
 
 from kfmt_cli.broker.start.brokers import Next
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
-from kfmt_cli.commands.check.advice import BRING_BACK, NextStep, steps_of
+from kfmt_cli.commands.check.advice import BRING_BACK, steps_of
 from kfmt_cli.commands.check.checked_directory import CHECK_RESULT, CheckedDirectory
 from kfmt_cli.commands.check.start import start_row
 from kfmt_cli.commands.run import Run
@@ -17,6 +17,7 @@ from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.errors import ExitCode
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.render.start_lines import (
+    NextStep,
     lost_lines,
     next_start_lines,
     outcome,

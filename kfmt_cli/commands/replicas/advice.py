@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kfmt_cli.broker.start.ranges import size_of_ranges, without
-from kfmt_cli.commands.check.advice import NextStep, with_key
+from kfmt_cli.commands.check.advice import with_key
 from kfmt_cli.commands.replicas.command import ComparedPartition, DeadCluster
 from kfmt_cli.commands.replicas.orders import End, Order
+from kfmt_cli.render.start_lines import NextStep
 from kfmt_cli.render.style import count, shell_path
 
 

@@ -35,7 +35,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.partitions import Partition, partitions_below
 from kfmt_cli.disk.targets import GivenPath, listed
 from kfmt_cli.render.sinks.objects import ObjectSink
-from kfmt_cli.render.start_lines import Step, step_lines
+from kfmt_cli.render.start_lines import NextStep, step_lines
 from kfmt_cli.render.style import PLAIN
 from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT
 from kfmt_cli.rows.json_shapes import VERSION
@@ -67,7 +67,7 @@ class _Kept(ObjectSink):
     def answer(self, words: str) -> None:
         self._data.answers.append(words)
 
-    def next_steps(self, steps: Sequence[Step]) -> None:
+    def next_steps(self, steps: Sequence[NextStep]) -> None:
         self._data.steps = steps
 
 

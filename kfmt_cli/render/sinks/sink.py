@@ -20,7 +20,7 @@ from kfmt_cli.render.style import Theme
 from kfmt_cli.rows.result import Result, ResultType, Summary
 
 if TYPE_CHECKING:
-    from kfmt_cli.render.start_lines import Step
+    from kfmt_cli.render.start_lines import NextStep
     from kfmt_cli.rows.column import RowType
     from kfmt_cli.rows.section import Rows
 
@@ -168,7 +168,7 @@ class Sink(ABC):
     def answer(self, words: str) -> None:  # noqa: B027 (most have none)
         """Add a line to the answer of `check`, which people read below everything else."""
 
-    def next_steps(self, steps: Sequence[Step]) -> None:  # noqa: B027 (most have none)
+    def next_steps(self, steps: Sequence[NextStep]) -> None:  # noqa: B027 (most have none)
         """Add the next steps to the answer of `check`."""
 
     # Rows.

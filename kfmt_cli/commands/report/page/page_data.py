@@ -14,7 +14,7 @@ from kfmt_cli.disk.kinds import UNKNOWN, kind_of
 from kfmt_cli.disk.partition_path import with_place
 from kfmt_cli.errors import ExitCode
 from kfmt_cli.findings.finding import SEVERITIES
-from kfmt_cli.render.start_lines import Step
+from kfmt_cli.render.start_lines import NextStep
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.documents import members
 from kfmt_cli.rows.section import Object
@@ -56,7 +56,7 @@ class PageData:
     """The lines of `check` that say whether a broker starts, and what is lost."""
     cluster: Sequence[str] = ()
     """The answer of `replicas`, if there are several nodes."""
-    steps: Sequence[Step] = ()
+    steps: Sequence[NextStep] = ()
     """Its next steps."""
     said: dict[str, None] = field(default_factory=dict)
     """The lines written to standard error."""
