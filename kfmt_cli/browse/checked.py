@@ -18,8 +18,7 @@ from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.targets import normalized
 from kfmt_cli.errors import KfmtError, OutputClosed
 from kfmt_cli.findings.finding import MOST_FINDINGS, Code, Finding, Severity
-from kfmt_cli.render.sinks.silent import Silent
-from kfmt_cli.render.sinks.sink import Out
+from kfmt_cli.render.sinks.sink import Out, Sink
 from kfmt_cli.render.style import PLAIN, safe
 
 MOST_TOGETHER = 250  # partitions checked in one run,
@@ -61,7 +60,7 @@ def mark_of(
     return None
 
 
-class _FindingSink(Silent):
+class _FindingSink(Sink):
     """Keeps the findings."""
 
     def __init__(self, out: Out) -> None:

@@ -12,7 +12,7 @@ from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
 from kfmt_cli.commands.check.command import CheckPaths
 from kfmt_cli.commands.check.show import show
 from kfmt_cli.commands.run import Run
-from kfmt_cli.render.sinks.silent import Silent
+from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.render.start_lines import INTACT, LABELS, NextStep, start_words, step_lines
 from kfmt_cli.render.style import PLAIN, shell_path
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
@@ -22,7 +22,7 @@ Starts = dict[str, Start]
 """The predicted starts on a directory, by the kind of shutdown before them."""
 
 
-class _AnswerSink(Silent):
+class _AnswerSink(Sink):
     """Keeps the answers of check."""
 
     def __init__(self, run: Run) -> None:

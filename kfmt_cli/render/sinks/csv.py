@@ -73,13 +73,13 @@ class Csv(Sink):
         if self._table == FINDING.name:
             self.document(FINDING, finding_row(finding), ())
         else:
-            super().finding(finding)
+            self.note_finding(finding)
 
     def left_out(self, file: str, code: Code, number: int) -> None:
         if self._table == FINDINGS_LEFT_OUT.name:
             self.document(FINDINGS_LEFT_OUT, left_out_row(file, code, number), ())
         else:
-            super().left_out(file, code, number)
+            self.note_left_out(code, number)
 
     def results(self, type_: ResultType) -> None:
         del type_

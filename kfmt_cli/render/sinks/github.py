@@ -5,13 +5,13 @@ from __future__ import annotations
 from kfmt_cli.findings.finding import Code, Finding, Severity
 from kfmt_cli.render.finding import consequences
 from kfmt_cli.render.sinks.repository import path_in_repository, words_at
-from kfmt_cli.render.sinks.silent import Silent
+from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.render.style import safe
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
-class GitHub(Silent):
+class GitHub(Sink):
     """Workflow commands: `::error file=…,title=…::message`."""
 
     only_findings = True

@@ -7,11 +7,11 @@ from xml.sax.saxutils import escape, quoteattr
 from kfmt_cli.findings.finding import Code, Finding, Severity
 from kfmt_cli.render.finding import consequences
 from kfmt_cli.render.sinks.repository import path_in_repository
-from kfmt_cli.render.sinks.silent import Silent
+from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.rows.result import Result, Summary
 
 
-class JUnit(Silent):
+class JUnit(Sink):
     """Suites in order; warnings and notes become the output of passed cases."""
 
     only_findings = True

@@ -6,7 +6,7 @@ summary reach it as objects of the JSON contract.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kfmt_cli.rows.section import Object, Rows, Section
 
 
-class ObjectSink(Sink):
+class ObjectSink(Sink, ABC):
     """A format of plain objects, including findings."""
 
     @abstractmethod

@@ -10,7 +10,7 @@ from kfmt_cli.core.json_text import json_text
 from kfmt_cli.findings.finding import Code, Finding, Severity
 from kfmt_cli.render.finding import consequences
 from kfmt_cli.render.sinks.repository import path_in_repository, repository_root, words_at
-from kfmt_cli.render.sinks.silent import Silent
+from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.rows.result import Summary
 
 ROOT = "%SRCROOT%"
@@ -18,7 +18,7 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
-class Sarif(Silent):
+class Sarif(Sink):
     """One run: results as they arrive, then the rules."""
 
     only_findings = True

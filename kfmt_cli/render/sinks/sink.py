@@ -121,8 +121,8 @@ class NoRows(RowWriter):
         return iter(())
 
 
-class Sink(ABC):
-    """One output format, for one run of a command.
+class Sink:
+    """One output format, for one run of a command; leaves out what it has no method for.
 
     for_people: omits details and describes the rest in words. writes_packs: can write the rows of
     many small files in one go. mixes_types: rows of different types may alternate. only_findings:
@@ -162,20 +162,21 @@ class Sink(ABC):
             self.flush()
             self.out.note(words)
 
-    def remark(self, words: str, style: str = "dim") -> None:  # noqa: B027 (most have none)
+    def remark(self, words: str, style: str = "dim") -> None:
         """Show a line to people only."""
 
-    def answer(self, words: str) -> None:  # noqa: B027 (most have none)
+    def answer(self, words: str) -> None:
         """Add a line to the answer of `check`, which people read below everything else."""
 
-    def next_steps(self, steps: Sequence[NextStep]) -> None:  # noqa: B027 (most have none)
+    def next_steps(self, steps: Sequence[NextStep]) -> None:
         """Add the next steps to the answer of `check`."""
 
     # Rows.
 
-    @abstractmethod
     def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
         """Begin the rows of a file, of these types; writes the text above them."""
+        del head, outer, inner
+        return NoRows()
 
     def rows_of_files(
         self, files: Sequence[str], outer: RowType, inner: RowType | None = None
@@ -190,26 +191,29 @@ class Sink(ABC):
 
     def finding(self, finding: Finding) -> None:
         """Report a finding."""
-        self.note(finding_line(finding, self.out.err_theme, self.out.err_width))
 
     def left_out(self, file: str, code: Code, number: int) -> None:
         """Report how many findings of a kind in a file are not shown."""
-        del file
+
+    def note_finding(self, finding: Finding) -> None:
+        """Write a finding to standard error."""
+        self.note(finding_line(finding, self.out.err_theme, self.out.err_width))
+
+    def note_left_out(self, code: Code, number: int) -> None:
+        """Write to standard error how many findings of a kind are not shown."""
         self.note(left_out_line(code, number))
 
-    def results(self, type_: ResultType) -> None:  # noqa: B027
+    def results(self, type_: ResultType) -> None:
         """Announce results of this type, and findings, which people read in groups."""
 
-    def end_findings(self) -> None:  # noqa: B027
+    def end_findings(self) -> None:
         """Show people the findings: all have arrived."""
 
-    @abstractmethod
     def result(self, result: Result) -> None:
         """Report the result for a file, without its findings."""
 
-    def summary(self, summary: Summary) -> None:  # noqa: B027
+    def summary(self, summary: Summary) -> None:
         """Report the result of the run."""
 
-    @abstractmethod
     def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
         """Write a standalone object with the members of its type. lines: the same for people."""

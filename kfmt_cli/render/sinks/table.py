@@ -54,13 +54,14 @@ class TableSink(Sink):
 
     def finding(self, finding: Finding) -> None:
         if self._groups is None:
-            super().finding(finding)
+            self.note_finding(finding)
         else:
             self._groups.add(finding)
 
     def left_out(self, file: str, code: Code, number: int) -> None:
+        del file
         if self._groups is None:
-            super().left_out(file, code, number)
+            self.note_left_out(code, number)
         else:
             self._groups.left_out(code, number)
 
