@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 
 import numpy as np
 
@@ -40,48 +41,46 @@ def columns_of(rows: RowType, table: Table) -> list[ShownColumn]:
 
 def _column(shown: Column, keep: int) -> ShownColumn:
     title = shown.heading or shown.name.replace("_", " ")
+    is_time = shown.unit == MILLISECONDS
+    return ShownColumn(
+        shown.name,
+        f"{title} (UTC)" if is_time else title,
+        partial(_width, shown),
+        partial(_write, shown),
+        keep,
+        right=not is_time and shown.kind in (ColumnKind.NUMBER, ColumnKind.REAL),
+        style=STYLES.get(shown.unit or "", ""),
+    )
+
+
+def _write(shown: Column, builder: TemplateBuilder, theme: Theme) -> None:
+    del theme
+    condition = shown.only or ((shown.given, 1) if shown.given else None)
+    none = -1 if shown.unit == MILLISECONDS else shown.none
+    with ExitStack() as conditions:
+        if condition is not None:
+            conditions.enter_context(or_dash(builder, *condition))
+        if none is not None:
+            conditions.enter_context(unless_dash(builder, shown.at, none))
+        _write_value(builder, shown)
+
+
+def _write_value(builder: TemplateBuilder, shown: Column) -> None:
     if shown.unit == MILLISECONDS:
-        return ShownColumn(shown.name, f"{title} (UTC)", _time_width(shown), _writer(shown), keep)
-    if shown.kind is ColumnKind.NUMBER:
-        style = STYLES.get(shown.unit or "", "")
-        width = _number_width(shown, shown.unit in GROUPED)
-        return ShownColumn(shown.name, title, width, _writer(shown), keep, right=True, style=style)
-    right = shown.kind is ColumnKind.REAL
-    return ShownColumn(shown.name, title, _words_width(shown), _writer(shown), keep, right=right)
+        builder.time(shown.at)
+    elif shown.kind is ColumnKind.FLAG:
+        builder.choice(shown.at, ["no", "yes"], ("", ""))
+    elif shown.kind is ColumnKind.CHOICE:
+        builder.choice(shown.at, list(shown.words), ("unknown-", ""))
+    elif shown.kind.is_bytes:
+        _write_bytes(builder, shown)
+    elif shown.unit in GROUPED:
+        builder.grouped(shown.at)
+    else:
+        builder.number(shown.at)
 
 
-def _writer(shown: Column):  # type: ignore[no-untyped-def]
-    def value(builder: TemplateBuilder) -> None:
-        if shown.unit == MILLISECONDS:
-            builder.time(shown.at)
-        elif shown.kind is ColumnKind.FLAG:
-            builder.choice(shown.at, ["no", "yes"], ("", ""))
-        elif shown.kind is ColumnKind.CHOICE:
-            builder.choice(shown.at, list(shown.words), ("unknown-", ""))
-        elif shown.kind.is_bytes:
-            _bytes(builder, shown)
-        elif shown.kind is ColumnKind.HEADERS:
-            builder.number(shown.at)
-        elif shown.unit in GROUPED:
-            builder.grouped(shown.at)
-        else:
-            builder.number(shown.at)
-
-    def write(builder: TemplateBuilder, theme: Theme) -> None:
-        del theme
-        condition = shown.only or ((shown.given, 1) if shown.given else None)
-        none = -1 if shown.unit == MILLISECONDS else shown.none
-        with ExitStack() as conditions:
-            if condition is not None:
-                conditions.enter_context(or_dash(builder, *condition))
-            if none is not None:
-                conditions.enter_context(unless_dash(builder, shown.at, none))
-            value(builder)
-
-    return write
-
-
-def _bytes(builder: TemplateBuilder, shown: Column) -> None:
+def _write_bytes(builder: TemplateBuilder, shown: Column) -> None:
     size = f"{shown.at}_size"
     with builder.when(size, -1):
         builder.literal("null")
@@ -89,27 +88,16 @@ def _bytes(builder: TemplateBuilder, shown: Column) -> None:
         builder.cell_text(shown.at, "auto" if shown.kind is ColumnKind.BYTES else "utf8", MOST_TEXT)
 
 
-def _number_width(shown: Column, apart: bool):  # type: ignore[no-untyped-def]
-    return lambda table: digits(table[shown.at], apart)
-
-
-def _time_width(shown: Column):  # type: ignore[no-untyped-def]
-    def width(table: Table) -> int:
+def _width(shown: Column, table: Table) -> int:
+    """Columns that a cell takes in these rows."""
+    if shown.unit == MILLISECONDS:
         far: IntArray = np.abs(table[shown.at])
         return LONG_TIME if (far >= YEAR_10000).any() else TIME_WIDTH
-
-    return width
-
-
-def _words_width(shown: Column):  # type: ignore[no-untyped-def]
-    def width(table: Table) -> int:
-        if shown.kind is ColumnKind.FLAG:
-            return len("yes")
-        if shown.kind is ColumnKind.CHOICE:
-            return max(map(len, shown.words), default=0)
-        if shown.kind is ColumnKind.HEADERS:
-            return digits(table[shown.at])
-        longest = int(table[f"{shown.at}_size"].max()) if len(table) else 0
-        return max(min(longest, MOST_TEXT), len("null"))
-
-    return width
+    if shown.kind is ColumnKind.FLAG:
+        return len("yes")
+    if shown.kind is ColumnKind.CHOICE:
+        return max(map(len, shown.words), default=0)
+    if not shown.kind.is_bytes:
+        return digits(table[shown.at], shown.unit in GROUPED)
+    longest = int(table[f"{shown.at}_size"].max()) if len(table) else 0
+    return max(min(longest, MOST_TEXT), len("null"))
