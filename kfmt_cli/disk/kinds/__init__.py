@@ -18,31 +18,10 @@ from kfmt_cli.disk.kinds.kind import TRANSIENT, Kind, LazyKind, Level
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.names import MOST_OFFSET
 
-_PROPERTIES = "kfmt_cli.disk.kinds.properties"
-META_PROPERTIES = LazyKind(
-    "meta_properties",
-    Level.LOG_DIRECTORY,
-    "meta.properties",
-    f"{_PROPERTIES}:META_PROPERTIES",
-)
-CLEAN_SHUTDOWN = LazyKind(
-    "clean_shutdown",
-    Level.LOG_DIRECTORY,
-    ".kafka_cleanshutdown",
-    f"{_PROPERTIES}:CLEAN_SHUTDOWN",
-)
-PARTITION_METADATA = LazyKind(
-    "partition_metadata",
-    Level.PARTITION,
-    "partition.metadata",
-    f"{_PROPERTIES}:PARTITION_METADATA",
-)
-QUORUM_STATE = LazyKind(
-    "quorum_state",
-    Level.PARTITION,
-    "quorum-state",
-    f"{_PROPERTIES}:QUORUM_STATE",
-)
+META_PROPERTIES = LazyKind("meta_properties", Level.LOG_DIRECTORY, "meta.properties")
+CLEAN_SHUTDOWN = LazyKind("clean_shutdown", Level.LOG_DIRECTORY, ".kafka_cleanshutdown")
+PARTITION_METADATA = LazyKind("partition_metadata", Level.PARTITION, "partition.metadata")
+QUORUM_STATE = LazyKind("quorum_state", Level.PARTITION, "quorum-state")
 UNKNOWN = Kind("unknown", Level.LOG_DIRECTORY)
 # In the display order of a directory's files per level.
 KINDS: list[Kind] = [

@@ -6,7 +6,7 @@ import enum
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.lazy import load
@@ -16,6 +16,9 @@ from kfmt_cli.errors import ForeignError
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.section import Section
+
+if TYPE_CHECKING:
+    from kfmt_cli.disk.kinds.properties import PropertiesReader
 
 # The suffixes that a broker appends to leftover and unfinished files; a .part also has a random
 # number in its name.
@@ -85,37 +88,31 @@ class Kind:
 
 
 class LazyKind(Kind):
-    """A kind with only one file name; its reader is imported on first use.
+    """A file of names and values, which has only one name; its reader is imported on first use."""
 
-    reader: the reader's place, "module:NAME". It has the row type as `rows`, the structure as
-    `layout` and the finding for malformed content as `malformed`.
-    """
-
-    reader: str
-
-    def __init__(self, name: str, level: Level, file: str, reader: str) -> None:
-        vars(self).update(name=name, level=level, names=frozenset({file}), reader=reader)
+    def __init__(self, name: str, level: Level, file: str) -> None:
+        vars(self).update(name=name, level=level, names=frozenset({file}))
 
     @property
-    def read(self) -> Callable[[Input], Contents]:
+    def read(self) -> PropertiesReader:
         """The reader of such a file."""
-        found: Callable[[Input], Contents] = load(self.reader)
+        found: PropertiesReader = load(f"kfmt_cli.disk.kinds.properties:{self.name.upper()}")
         return found
 
     @property
     def row_types(self) -> tuple[RowType, ...]:
         """The type of its row."""
-        return (load(self.reader).rows,)
+        return (self.read.rows,)
 
     @property
     def layouts(self) -> tuple[Layout, ...]:
         """The structure in it."""
-        return (load(self.reader).layout,)
+        return (self.read.layout,)
 
     @property
     def codes(self) -> tuple[Code, ...]:
         """The faults that its reader can find."""
-        return (load(self.reader).malformed,)
+        return (self.read.malformed,)
 
 
 @dataclass(frozen=True, slots=True)
