@@ -53,7 +53,8 @@ async def measured(file: Path) -> dict[str, Any]:
         found["page ms"] = f"{median(paged) * 1000:.0f}, at most {max(paged) * 1000:.0f}"
         found["jump ms"] = f"{median(far) * 1000:.0f}, at most {max(far) * 1000:.0f}"
         for sought in SOUGHT:
-            hunt = Hunt(app.session.log.outline, sought)
+            outline = app.session.log.outline
+            hunt = Hunt([outline.file], outline, sought)
             start = time.perf_counter()
             assert list(hunt.hits()) == []
             rate = hunt.done / (time.perf_counter() - start) / 1e9

@@ -1,18 +1,20 @@
-"""Search in a log's keys and values, directly in the file if no batch is compressed."""
+"""Search in the keys and values of a partition, directly in the file if no batch is compressed."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from kfmt_cli.browse.batch_positions import Anchor, Outline
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.source import Source
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.tree import size_of
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.selection.expression import Expression, expression
@@ -22,6 +24,7 @@ from kfmt_cli.log.selection.select import Selection
 TEXT, REGEX, HEX = "text", "regex", "hex"
 BOTH, KEY, VALUE = "key and value", "key", "value"
 MOST_HITS = 10_000
+NO_END = 1 << 62  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,41 +99,82 @@ class Hit:
 
 @dataclass(slots=True)
 class Hunt:
-    """A search of one log, starting at a byte. It runs on its own thread."""
+    """A search of all logs of a partition: from a batch of the open log onward, through the later
+    logs, then from the first log to the starting point. It runs on its own thread."""
 
+    logs: Sequence[Input]
+    """In the order of their base offsets."""
     outline: Outline
+    """The outline of the open log, which is one of `logs`."""
     sought: SoughtText
     start: int = 0
+    """The byte of the open log at which the search starts."""
     stop: Callable[[], bool] = lambda: False
     limit: Limit | None = None
+    number: int = 0
+    """The index of the log being searched."""
     done: int = 0
     """Bytes searched."""
-    end: int | None = None
-    """The first byte whose batch is not searched; None for the end of the log."""
+    total: int = 0
+    """The size of all logs in bytes."""
+    troubles: list[str] = field(default_factory=list)
+    """Why some of the logs could not be read."""
+
+    def __post_init__(self) -> None:
+        self.total = sum(map(size_of, self.logs))
 
     def hits(self) -> Iterator[Hit]:
-        """The matching records, in order; raises InputError, UsageError."""
+        """The matching records; raises UsageError."""
+        first = next(
+            (i for i, log in enumerate(self.logs) if log.path == self.outline.file.path), 0
+        )
+        yield from self._in(first, self.start, NO_END)
+        for number in (*range(first + 1, len(self.logs)), *range(first)):
+            yield from self._in(number, 0, NO_END)
+        if self.start:
+            yield from self._in(first, 0, self.start)
+
+    def _in(self, number: int, start: int, end: int) -> Iterator[Hit]:
+        """The hits in one log, from one byte up to another."""
+        if self.stop():
+            return
+        self.number = number
+        file = self.logs[number]
+        try:
+            is_open = file.path == self.outline.file.path
+            outline = self.outline if is_open else Outline(file, self.outline.wanted)
+            yield from self._in_outline(outline, start, end)
+        except InputError as error:
+            self.troubles.append(str(error))
+
+    def _in_outline(self, outline: Outline, start: int, end: int) -> Iterator[Hit]:
         pattern, literal = self.sought.pattern, self.sought.literal
         matches = {KEY: Match(key=pattern), VALUE: Match(value=pattern)}
-        wanted = [Selection(match=matches[field]) for field in self.sought.fields]
-        with closing(self.outline.source()) as source:
-            for anchor in self._anchors():
+        wanted = [Selection(match=matches[name]) for name in self.sought.fields]
+        with closing(outline.source()) as source:
+            for anchor in self._anchors(outline, start, end):
                 if self.stop():
                     return
                 if not anchor.is_plain or literal is None or _occurs(source, anchor, literal):
-                    yield from self._in_block(anchor, wanted, literal)
-                self.done += anchor.end - max(anchor.state.position, self.start)
+                    block = outline.block(anchor)
+                    batches = block.batches
+                    inside = (batches.position >= start) & (batches.position < end)
+                    block.batches = batches.select(np.flatnonzero(inside & (batches.control == 0)))
+                    if anchor.is_plain and literal:
+                        block = _near(block, literal)
+                    yield from self._in_block(block, wanted, outline.file.name)
+                self.done += anchor.end - max(anchor.state.position, start)
 
-    def _anchors(self) -> Iterator[Anchor]:
-        """The blocks from the start onward; outlines the log further as needed."""
-        outline, i = self.outline, 0
+    def _anchors(self, outline: Outline, start: int, end: int) -> Iterator[Anchor]:
+        """The blocks between two bytes; outlines the log further as needed."""
+        i = 0
         while not self.stop():
             if i < len(outline.anchors):
                 anchor = outline.anchors[i]
                 i += 1
-                if self.end is not None and anchor.state.position >= self.end:
+                if anchor.state.position >= end:
                     return
-                if anchor.end > self.start:
+                if anchor.end > start:
                     yield anchor
             elif outline.is_whole:
                 if outline.trouble:
@@ -139,22 +183,13 @@ class Hunt:
             else:
                 outline.grow(until=outline.end + 1, stop=self.stop)
 
-    def _in_block(
-        self, anchor: Anchor, wanted: list[Selection], literal: bytes | None
-    ) -> Iterator[Hit]:
-        block = self.outline.block(anchor)
-        later = block.batches.position >= self.start
-        if self.end is not None:
-            later &= block.batches.position < self.end
-        block.batches = block.batches.select(np.flatnonzero(later & (block.batches.control == 0)))
-        if anchor.is_plain and literal:
-            block = _near(block, literal)
+    def _in_block(self, block: Block, wanted: list[Selection], name: str) -> Iterator[Hit]:
         for run, records in wanted[0].near(block, self.limit or Limit()):
             owners = records.owner
             found = np.logical_or.reduce([one.of_records(run, records) for one in wanted])
             for row in np.flatnonzero(found).tolist():
                 position = int(run.batches.position[owners[row]])
-                yield Hit(position, int(records.rows.offset[row]), self.outline.file.name)
+                yield Hit(position, int(records.rows.offset[row]), name)
 
 
 def _occurs(source: Source, anchor: Anchor, literal: bytes) -> bool:

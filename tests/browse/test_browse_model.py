@@ -14,7 +14,6 @@ from kfmt_cli.browse.command_line import ViewKind, ViewState, command_text
 from kfmt_cli.browse.disk_nodes import disk_of
 from kfmt_cli.browse.help_page import INDENT, help_lines
 from kfmt_cli.browse.log_search import HEX, KEY, REGEX, TEXT, VALUE, Hunt, SoughtText
-from kfmt_cli.browse.partition_search import PartitionHunt
 from kfmt_cli.browse.session import BYTE, OFFSET, TIME, Goal, goal_of
 from kfmt_cli.browse.shown_log import MOST_BLOCKS, ShownLog
 from kfmt_cli.browse.wanted_batches import wanted_batches_of
@@ -305,7 +304,8 @@ def test_nothing_of_a_record_disturbs_a_terminal(tmp_path: Path) -> None:
     ids=lambda value: value.words if isinstance(value, SoughtText) else value.parent.name,
 )
 def test_a_search_finds_what_its_command_finds(log: Path, sought: SoughtText) -> None:
-    hits = list(Hunt(outline_of(log), sought).hits())
+    outline = outline_of(log)
+    hits = list(Hunt([outline.file], outline, sought).hits())
     rows = [
         row for option in sought.options for row in kfmt("find", log, *option, "--json").of("found")
     ]
@@ -321,11 +321,12 @@ def test_a_search_finds_what_its_command_finds(log: Path, sought: SoughtText) ->
 def test_a_search_begins_where_it_is_told_and_can_be_stopped(tmp_path: Path) -> None:
     file = big_log(tmp_path / "orders-0", 300)
     outline = Outline(classify(str(file), "log"))
-    everything = list(Hunt(outline, SoughtText("quartz")).hits())
+    everything = list(Hunt([outline.file], outline, SoughtText("quartz")).hits())
     assert outline.is_whole  # it outlined the rest itself
-    later = list(Hunt(outline, SoughtText("quartz"), 1_000_000).hits())
-    assert later == [hit for hit in everything if hit.batch_position >= 1_000_000]
-    stopped = Hunt(outline, SoughtText("quartz"), stop=lambda: True)
+    around = list(Hunt([outline.file], outline, SoughtText("quartz"), 1_000_000).hits())
+    later = [hit for hit in everything if hit.batch_position >= 1_000_000]
+    assert around == later + everything[: -len(later)]
+    stopped = Hunt([outline.file], outline, SoughtText("quartz"), stop=lambda: True)
     assert list(stopped.hits()) == []
 
 
@@ -341,9 +342,9 @@ def test_a_search_goes_through_the_logs_of_a_partition_and_comes_around() -> Non
     third.grow()
     start = third.anchors[0].end // 2
     sought = SoughtText("customer-1")
-    everything = list(PartitionHunt(files, Outline(files[0]), sought).hits())
+    everything = list(Hunt(files, Outline(files[0]), sought).hits())
     assert len({hit.file for hit in everything}) == len(files)
-    around = list(PartitionHunt(files, third, sought, start).hits())
+    around = list(Hunt(files, third, sought, start).hits())
     assert sorted(hit.offset for hit in around) == [hit.offset for hit in everything]
     name = files[2].name
     first = next(
@@ -358,7 +359,7 @@ def test_a_log_that_cannot_be_read_does_not_end_a_search(tmp_path: Path) -> None
     file = top.logs()[0].file
     assert file is not None
     gone = classify(str(tmp_path / "gone.log"), "gone.log")
-    hunt = PartitionHunt([file, gone], Outline(file), SoughtText("quartz"))
+    hunt = Hunt([file, gone], Outline(file), SoughtText("quartz"))
     assert len(list(hunt.hits())) > 0
     assert "No such file" in hunt.troubles[0]
     assert hunt.done == ORDERS.stat().st_size
@@ -367,7 +368,7 @@ def test_a_log_that_cannot_be_read_does_not_end_a_search(tmp_path: Path) -> None
 @pytest.mark.parametrize("sought", [SoughtText("(", REGEX), SoughtText("xyz", HEX)])
 def test_a_search_for_nonsense_is_refused(sought: SoughtText) -> None:
     with pytest.raises(UsageError):
-        list(Hunt(outline_of(ORDERS), sought).hits())
+        list(Hunt([outline_of(ORDERS).file], outline_of(ORDERS), sought).hits())
 
 
 # The help page.

@@ -8,8 +8,7 @@ from textual import work
 from textual.worker import get_current_worker
 
 from kfmt_cli.browse.command_line import ViewKind, ViewState, command_text
-from kfmt_cli.browse.log_search import MOST_HITS, Hit, SoughtText
-from kfmt_cli.browse.partition_search import PartitionHunt
+from kfmt_cli.browse.log_search import MOST_HITS, Hit, Hunt, SoughtText
 from kfmt_cli.browse.screen.dialogs import SearchDialog
 from kfmt_cli.browse.screen.go_to import NO_LOG, GoingBrowser
 from kfmt_cli.browse.session import BYTE, Goal
@@ -20,7 +19,7 @@ from kfmt_cli.render.style import count, grouped, safe
 class SearchingBrowser(GoingBrowser):
     """A browser that searches."""
 
-    hunt: PartitionHunt | None = None
+    hunt: Hunt | None = None
     """The running search."""
     _hunt_began = 0.0
 
@@ -51,13 +50,13 @@ class SearchingBrowser(GoingBrowser):
         files = [of.file for of in self.logs_here() if of.file is not None]
         logs = files if node.file in files else [node.file]
         start = 0 if place is None else place.position
-        self.hunt = PartitionHunt(logs, log.outline, sought, start, limit=session.limit)
+        self.hunt = Hunt(logs, log.outline, sought, start, limit=session.limit)
         self._hunt_began = time.monotonic()
         self._hunt_on(self.hunt)
         self.tell()
 
     @work(thread=True, exclusive=True, group="hunt")
-    def _hunt_on(self, hunt: PartitionHunt) -> None:
+    def _hunt_on(self, hunt: Hunt) -> None:
         """Search, on a thread."""
         worker = get_current_worker()
         hunt.stop = lambda: worker.is_cancelled
@@ -73,7 +72,7 @@ class SearchingBrowser(GoingBrowser):
             words = words or "; ".join(hunt.troubles)
             self.call_from_thread(self._hunted, safe(words))
 
-    def _hit(self, hunt: PartitionHunt, hit: Hit) -> None:
+    def _hit(self, hunt: Hunt, hit: Hit) -> None:
         """Add a hit; go to it if it is the first."""
         if self.hunt is not hunt:
             return
