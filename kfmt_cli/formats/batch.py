@@ -3,7 +3,7 @@
 Source: `org.apache.kafka.common.record.DefaultRecordBatch`, `DefaultRecord`.
 """
 
-from kfmt_cli.core.layout.field import MILLISECONDS, Bits, Field, Flags
+from kfmt_cli.core.layout.field import MILLISECONDS, Bits, Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.wire import (
     Array,
@@ -38,7 +38,7 @@ CONTROL = Bits(
 DELETE_HORIZON = Bits(
     "delete_horizon", at=6, doc="The base timestamp is a delete horizon (KIP-534)."
 )
-ATTRIBUTES = Flags((COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, CONTROL, DELETE_HORIZON))
+ATTRIBUTES = (COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, CONTROL, DELETE_HORIZON)
 
 RECORD_BATCH = Layout(
     "RecordBatch",

@@ -3,7 +3,7 @@
 Source: `org.apache.kafka.common.record.LegacyRecord`.
 """
 
-from kfmt_cli.core.layout.field import MILLISECONDS, Bits, Field, Flags
+from kfmt_cli.core.layout.field import MILLISECONDS, Bits, Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.wire import Bytes, Int8, Int32, Int64, UInt32
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
@@ -17,18 +17,16 @@ _COMPRESSION = Bits(
     symbols=LEGACY_CODECS,
     doc="Codec of the message set in the value.",
 )
-ATTRIBUTES_V0 = Flags((_COMPRESSION,))
-ATTRIBUTES_V1 = Flags(
-    (
-        _COMPRESSION,
-        Bits(
-            "timestamp_type",
-            at=3,
-            symbols=TIMESTAMP_TYPES,
-            doc="Who set the timestamp: the producer (CreateTime) or the broker on append "
-            "(LogAppendTime).",
-        ),
-    )
+ATTRIBUTES_V0 = (_COMPRESSION,)
+ATTRIBUTES_V1 = (
+    _COMPRESSION,
+    Bits(
+        "timestamp_type",
+        at=3,
+        symbols=TIMESTAMP_TYPES,
+        doc="Who set the timestamp: the producer (CreateTime) or the broker on append "
+        "(LogAppendTime).",
+    ),
 )
 
 _FRONT = (

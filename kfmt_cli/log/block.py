@@ -110,7 +110,7 @@ def _fill_v2(batches: BatchTable, data: bytes, rows: IntArray) -> None:
     for stored in RECORD_BATCH.fields:
         put(stored.name, columns[stored.name])
     attributes = columns.attributes
-    for bits in ATTRIBUTES.bits:
+    for bits in ATTRIBUTES:
         put(bits.name, (attributes >> bits.at) & ((1 << bits.width) - 1))
     put("last_offset", columns.base_offset + columns.last_offset_delta)
     put("last_sequence", sequence(columns.base_sequence, columns.last_offset_delta))

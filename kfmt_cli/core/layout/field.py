@@ -48,16 +48,6 @@ class Bits:
         return self.symbols[value] if value < len(self.symbols) else f"unknown-{value}"
 
 
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """The bits of an attributes field."""
-
-    bits: tuple[Bits, ...]
-
-    def __getitem__(self, name: str) -> Bits:
-        return next(bits for bits in self.bits if bits.name == name)
-
-
 def numbered(names: Mapping[int, str]) -> tuple[str, ...]:
     """Symbols for numbers with gaps between them; the gaps have empty ones."""
     return tuple(names.get(number, "") for number in range(max(names) + 1))
@@ -83,7 +73,8 @@ class Field:
     type: WireType
     doc: str
     unit: str | None = None
-    flags: Flags | None = None
+    flags: tuple[Bits, ...] = ()
+    """The bits of an attributes field."""
     symbols: tuple[str, ...] | None = None
     frames: bool = False
     """Whether its value is the number of bytes that the rest of the row fills."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kfmt_cli.core.layout.field import Bits, Flags
+from kfmt_cli.core.layout.field import Bits
 from kfmt_cli.formats.batch import ATTRIBUTES
 from kfmt_cli.formats.legacy import ATTRIBUTES_V0, ATTRIBUTES_V1
 from kfmt_cli.render.style import Theme
@@ -31,7 +31,7 @@ def batch_bits(batches: BatchTable, i: int, theme: Theme) -> str:
     return "\n".join([title, *draw(flags, raw, width, theme), "", ""])
 
 
-def draw(flags: Flags, raw: int, width: int, theme: Theme) -> list[str]:
+def draw(flags: tuple[Bits, ...], raw: int, width: int, theme: Theme) -> list[str]:
     """Lines for an attributes field of `width` bits with the value `raw`.
 
     The bits are in one row, the highest first; a line leads from each named group down to its name,
@@ -41,7 +41,7 @@ def draw(flags: Flags, raw: int, width: int, theme: Theme) -> list[str]:
     numbers = "".join(f"{bit:>{CELL}}" for bit in reversed(range(width)))
     values = "".join(_bit(raw >> bit & 1, theme) for bit in reversed(range(width)))
     lines = [theme.paint("dim", f"  {numbers}"), f"  {values}"]
-    named = sorted(flags.bits, key=lambda bits: bits.at)
+    named = sorted(flags, key=lambda bits: bits.at)
     used = max(bits.at + bits.width for bits in named)
     groups = [*named]
     if used < width:

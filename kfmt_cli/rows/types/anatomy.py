@@ -144,10 +144,9 @@ def _sized(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
 
 def _bits(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
     """The bits of a field, one per line."""
-    flags = None if node.spec is None else node.spec.flags
-    if flags is None or not isinstance(node.value, int):
+    if node.spec is None or not isinstance(node.value, int):
         return
-    for bits in flags.bits:
+    for bits in node.spec.flags:
         value = bits.of(node.value)
         yield AnatomyLine(
             (*path, bits.name),

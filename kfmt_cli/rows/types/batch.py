@@ -54,9 +54,8 @@ _BEHIND = {
 
 def _attributes(field: Field) -> Column:
     """The bits as an object; its first member is the stored number."""
-    assert field.flags is not None
     members = [Column("raw", doc=field.doc, source=field.name, flat=field.name)]
-    for bits in field.flags.bits:
+    for bits in field.flags:
         if bits.name == "timestamp_type":
             members.append(Column(bits.name, ColumnKind.CHOICE, bits.doc, words=TIMESTAMP_WORDS))
         elif bits.symbols:
@@ -71,7 +70,7 @@ def _columns() -> Iterator[Column]:
     yield Column("size", doc="Size of the whole batch in bytes.")
     first = RECORD_BATCH.field(_FIRST)
     for field in (first, *(field for field in RECORD_BATCH.fields if field is not first)):
-        if field.flags is not None:
+        if field.flags:
             yield _attributes(field)
         else:
             yield column_of(field, given=_GIVEN.get(field.name, "is_v2"))

@@ -40,7 +40,7 @@ def _entries(
         if message.text:
             type_ = "number" if isinstance(field.type, Integer) else "text"
         yield Entry(here, at, type_, _versions(field, message), meaning_of(field))
-        for bits in field.flags.bits if field.flags else ():
+        for bits in field.flags:
             last = bits.at + bits.width - 1
             place = f"bit {bits.at}" if last == bits.at else f"bits {bits.at}–{last}"
             names = ", ".join(f"{i} {name}" for i, name in enumerate(bits.symbols or ("no", "yes")))

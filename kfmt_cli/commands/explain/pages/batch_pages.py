@@ -57,7 +57,7 @@ def attributes(facts: PageFacts) -> Iterator[Part]:
     lines = ["bits  name            of the first batches"]
     batches = facts.batches
     n = min(len(batches), 6)
-    for bits in ATTRIBUTES.bits:
+    for bits in ATTRIBUTES:
         last = bits.at + bits.width - 1
         place = str(bits.at) if bits.width == 1 else f"{bits.at}–{last}"
         values = ((batches.attributes[:n] >> bits.at) & ((1 << bits.width) - 1)).tolist()
