@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.place import DecodeError, Origin
+from kfmt_cli.core.layout.tree import tree
 from kfmt_cli.core.layout.wire import Array, Bytes, Integer, Varint
 from kfmt_cli.core.native import kernel
 from kfmt_cli.disk.kinds import KINDS
@@ -75,14 +76,15 @@ def test_what_is_written_is_read_again(layout: Layout) -> None:
     @given(rows_of(layout))
     def check(values: dict[str, Any]) -> None:
         data = layout.write(values)
-        row = layout.read(data, 0, len(data), Origin("x"))
-        assert row.end == len(data)
-        assert without_frames(layout, row.values) == without_frames(layout, values)
-        assert layout.write(row.values) == data
-        spans = [row.spans[field.name] for field in layout.fields]
-        assert spans[0][0] == 0
-        assert spans[-1][1] == len(data)
-        assert all(a[1] == b[0] for a, b in pairwise(spans))
+        read, end = layout.read(data, 0, len(data), Origin("x"))
+        assert end == len(data)
+        assert without_frames(layout, read) == without_frames(layout, values)
+        assert layout.write(read) == data
+        fields = tree(layout, data, 0, len(data)).children
+        assert [field.name for field in fields] == [field.name for field in layout.fields]
+        assert fields[0].start == 0
+        assert fields[-1].end == len(data)
+        assert all(a.end == b.start for a, b in pairwise(fields))
 
     check()
 
@@ -122,11 +124,10 @@ def rows_by_reader(layout: Layout, data: bytes) -> tuple[list[Any], str, int]:
     at = 0
     while at < len(data):
         try:
-            row = layout.read(data, at, len(data), Origin("x"))
+            values, at = layout.read(data, at, len(data), Origin("x"))
         except DecodeError as error:
             return rows, error.status, at
-        rows.append(row.values)
-        at = row.end
+        rows.append(values)
     return rows, "OK", at
 
 
@@ -166,7 +167,7 @@ def test_every_field_has_its_words() -> None:
 def test_the_header_is_one_numpy_row() -> None:
     data = ORDERS.read_bytes()
     row = np.frombuffer(data, RECORD_BATCH.dtype, 1)[0]
-    read = RECORD_BATCH.read(data, 0, 61, Origin("x")).values
+    read, _ = RECORD_BATCH.read(data, 0, 61, Origin("x"))
     assert {name: int(row[name]) for name in read} == read
 
 

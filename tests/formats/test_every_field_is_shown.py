@@ -76,7 +76,7 @@ def test_every_layout_is_tested_and_documented() -> None:
 def stored(layout: Layout, file: Path, at: int = 0) -> dict[str, Any]:
     """What the slow reader finds at a place of a file."""
     data = file.read_bytes()
-    return dict(layout.read(data, at, len(data), Origin(file.name)).values)
+    return layout.read(data, at, len(data), Origin(file.name))[0]
 
 
 def check(layout: Layout, values: dict[str, Any], row: Row) -> None:
@@ -146,8 +146,8 @@ def test_every_field_of_a_marker_is_shown() -> None:
     marker = next(row for row in rows(TXN, "--records") if "control" in row)
     record = stored(RECORD, TXN, marker["position"])
     key, value = record["key"], record["value"]
-    in_key = CONTROL_RECORD_KEY.read(key, 0, len(key), Origin("key")).values
-    in_value = END_TXN_MARKER.read(value, 0, len(value), Origin("value")).values
+    in_key, _ = CONTROL_RECORD_KEY.read(key, 0, len(key), Origin("key"))
+    in_value, _ = END_TXN_MARKER.read(value, 0, len(value), Origin("value"))
     kind = {0: "ABORT", 1: "COMMIT"}[int(str(in_key["type"]))]
     check(CONTROL_RECORD_KEY, {**in_key, "type": kind}, marker["control"])
     check(END_TXN_MARKER, dict(in_value), marker["control"])

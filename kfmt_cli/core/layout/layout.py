@@ -35,15 +35,6 @@ IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A row from the slow reader: values by field name, their spans in the buffer, the end."""
-
-    values: Fields
-    spans: dict[str, tuple[int, int]]
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
 class Columns:
     """Rows that the kernel decoded from n regions, one int64 column per field."""
 
@@ -145,23 +136,17 @@ class Layout:
 
     def read(
         self, data: Buffer, at: int, end: int, origin: Origin, path: tuple[str, ...] = ()
-    ) -> Row:
-        """Read the row at byte `at` of a buffer, up to `end` at most; raises DecodeError."""
-        spans: dict[str, tuple[int, int]] = {}
+    ) -> tuple[Fields, int]:
+        """Read the row at byte `at` of a buffer, up to `end` at most: its values by field name, and
+        the byte after it. Raises DecodeError."""
         try:
-            values, after = self._read(data, at, end, spans)
+            return self.read_values(data, at, end)
         except WireError as error:
             place = Place(origin, error.at, (*path, *error.path))
             raise DecodeError(str(error), place, error.status) from None
-        return Row(values, spans, after)
 
     def read_values(self, data: Buffer, at: int, end: int) -> tuple[Fields, int]:
-        """Values and end of the row at `at`, for an array inside another row; raises WireError."""
-        return self._read(data, at, end, {})
-
-    def _read(
-        self, data: Buffer, at: int, end: int, spans: dict[str, tuple[int, int]]
-    ) -> tuple[Fields, int]:
+        """`read` without names for the place of an error; raises WireError."""
         values = Fields()
         frame: tuple[Field, int, int] | None = None
         for field in self.fields:
@@ -175,13 +160,10 @@ class Layout:
             except WireError as error:
                 raise error.below(field.name) from None
             values[field.name] = value
-            spans[field.name] = at, after
             at = after
         if self.tagged is not None:
-            more, after = self.tagged.read(data, at, end)
+            more, at = self.tagged.read(data, at, end)
             values.update(more)
-            spans["tagged_fields"] = at, after
-            at = after
         if frame and at != end:
             field, start, value = frame
             raise WireError(

@@ -60,12 +60,11 @@ def read_notes(file: Input) -> Contents:
     at = 0
     while at < len(data):
         try:
-            row = LAYOUT.read(data, at, len(data), origin, (f"message {len(rows)}",))
+            values, after = LAYOUT.read(data, at, len(data), origin, (f"message {len(rows)}",))
         except DecodeError as error:
             words = f"{' › '.join(error.place.path)}: {error.reason}"
             findings.append(Finding(file.name, codes.NOTES_MALFORMED, error.place.position, words))
             break
-        values = row.values
         value = values.value
         stored, computed = values.crc, checksum(value)
         if stored != computed:
@@ -74,11 +73,11 @@ def read_notes(file: Input) -> Contents:
             found = Finding(file.name, code, at, words, expected=computed, found=int(stored or 0))
             findings.append(found)
         attributes = int(values.attributes or 0)
-        front = (at, row.end - at, stored, int(stored == computed), computed, values.magic)
+        front = (at, after - at, stored, int(stored == computed), computed, values.magic)
         bits = (attributes, COMPRESSION.of(attributes))
         sizes = (_length(values.key), _length(value))
         rows.append((*front, *bits, sizes[0], values.key, sizes[1], value))
-        at = row.end
+        at = after
     return Contents(len(data), [section_of(ROWS, rows)], findings)
 
 
