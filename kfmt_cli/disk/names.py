@@ -87,7 +87,7 @@ def partition_of(path: str) -> tuple[str | None, int | None]:
     if place[0] is not None:
         return place
     above = path.rpartition(os.sep)[0]
-    return _real_place(above, depends_on(above))
+    return place_of(_real_folder(above, depends_on(above)).rpartition(os.sep)[2])
 
 
 def real_path(path: str, may_be_link: bool = True) -> str:
@@ -148,12 +148,6 @@ def depends_on(path: str) -> str:
         return "" if path.startswith(os.sep) else os.getcwd()  # noqa: PTH109 (many)
     except OSError:  # it was deleted
         return ""
-
-
-@lru_cache(maxsize=4096)
-def _real_place(folder: str, _: str) -> tuple[str | None, int | None]:
-    """The topic and partition in the name of a link's target."""
-    return place_of(os.path.realpath(folder).rpartition(os.sep)[2])
 
 
 @lru_cache(maxsize=4096)

@@ -18,7 +18,6 @@ REDPANDA = "Redpanda data, whose segments kfmt does not read; read the topics wi
 _HEADER = struct.Struct("<IiqbiHiqqqhii")
 _SEGMENT = re.compile(r"^\d+-\d+-v\d+\.log$")  # BASE-TERM-VERSION
 _OWN = ("redpanda/controller", "redpanda/kvstore")
-_DEPTHS = ("", "*_*/", "*/*_*/", "*/*/*_*/")  # namespace, topic, partition and revision
 
 
 def is_redpanda_log(name: str) -> bool:

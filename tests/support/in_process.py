@@ -38,7 +38,6 @@ _KNOWN_OF_PATHS: tuple[Callable[[], object], ...] = (
     *(
         known.cache_clear
         for known in (
-            names._real_place,
             names._real_folder,
             names.place_of,
             names.parsed_place,

@@ -14,7 +14,7 @@ import numpy as np
 from kfmt_cli.core.codecs.checksum import CRC32C, crc_of
 from kfmt_cli.core.layout.field import BYTE, OFFSET
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.disk.kinds.kind import Contents, Input, Kind, Level, read_filled, read_whole
+from kfmt_cli.disk.kinds.kind import Contents, Input, Kind, Level, read_filled
 from kfmt_cli.findings import files as codes
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.formats import index, snapshot
@@ -68,16 +68,12 @@ class FixedReader:
 
     def __call__(self, file: Input) -> Contents:
         """All rows of a file; raises InputError."""
-        if self.padded:
-            data, size = read_filled(file, MOST_BYTES)
-        else:
-            data = read_whole(file, MOST_BYTES)
-            size = len(data)
+        data, size = read_filled(file, MOST_BYTES)
+        end = self.end_of_rows(data, size)
+        data += bytes(max(end - len(data), 0))  # the last row may end in the hole
         findings: list[Finding] = []
         at = self.front(file.name, data, findings) if self.front is not None else 0
         width = self.layout.dtype.itemsize
-        end = self.end_of_rows(data, size)
-        data += bytes(max(end - len(data), 0))  # the last row may end in the hole
         n_rows = (end - at) // width
         stored = np.frombuffer(data, self.layout.dtype, n_rows, at)
         table = EntryTable.empty(self.rows.sources, n_rows)
