@@ -96,8 +96,7 @@ def _rows(rows: Table, magic: int) -> Table:
 
 def _empty(magic: int, n: int) -> Table:
     layout = MESSAGES[magic]
-    width = 1 + sum(field.type.columns for field in layout.fields)
-    return Table(layout.names, np.zeros((width, n), np.int64))
+    return Table(layout.names, np.zeros((layout.width, n), np.int64))
 
 
 def _lay_down(rows: Table, data: bytes, magic: int) -> tuple[bytearray, IntArray]:

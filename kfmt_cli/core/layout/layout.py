@@ -22,6 +22,7 @@ from kfmt_cli.core.layout.wire import (
     Buffer,
     Bytes,
     Integer,
+    KernelType,
     Length,
     Value,
     Varint,
@@ -129,8 +130,9 @@ class Layout:
 
     @cached_property
     def dtype(self) -> np.dtype[np.void]:
-        """The row as a NumPy dtype; every field must be of fixed size."""
-        return np.dtype([(field.name, field.type.dtype) for field in self.fields])
+        """The row as a NumPy dtype; every field must be an integer of fixed size."""
+        types = ((field.name, field.type) for field in self.fields)
+        return np.dtype([(name, of.dtype) for name, of in types if isinstance(of, Integer)])
 
     # The slow reader.
 
@@ -191,6 +193,11 @@ class Layout:
         return {"at": 0} | _name_columns(self.fields, 1)
 
     @cached_property
+    def width(self) -> int:
+        """How many columns `Columns.rows` has."""
+        return 1 + sum(_kernel_type(field).columns for field in self.fields)
+
+    @cached_property
     def child(self) -> Layout | None:
         """The array field's Layout, or None."""
         for field in self.fields:
@@ -208,14 +215,14 @@ class Layout:
         """The kernel's instructions: operation, column, argument each."""
         instructions: list[int] = []
         for field in self.fields:
-            operation, argument = field.type.instruction
+            operation, argument = _kernel_type(field).instruction
             if field.frames:
                 varying = isinstance(field.type, Varint)
                 operation = kernel.OPS["ZIGZAG_FRAME" if varying else "FRAME"]
             instructions += operation, self.names[field.name], argument
             if isinstance(field.type, Array):
                 for inner in field.type.of.fields:
-                    operation, argument = inner.type.instruction
+                    operation, argument = _kernel_type(inner).instruction
                     instructions += operation, self.child_names[inner.name], argument
         return np.array(instructions, np.int64)
 
@@ -240,7 +247,6 @@ class Layout:
         stored count, and for at most `most_rows` rows and as many array elements. Regions left
         unfinished get the status FULL. spare: columns after the fields', which the caller fills.
         """
-        width = 1 + sum(field.type.columns for field in self.fields) + spare
         regions = np.empty((5, len(starts)), np.int64)
         regions[0] = starts
         regions[1] = ends
@@ -249,7 +255,7 @@ class Layout:
         capacity = min(expected, most)
         child_capacity = min(1024, most_children)
         while True:
-            rows = np.empty((width, capacity), np.int64)
+            rows = np.empty((self.width + spare, capacity), np.int64)
             children = np.empty((max(len(self.child_names), 1), child_capacity), np.int64)
             n = kernel.decode(data, regions, self.program, rows, children)
             if n < 0 and capacity == most and child_capacity == most_children:
@@ -268,12 +274,19 @@ def _min_size(wire: WireType | Length) -> int:
     return 1
 
 
+def _kernel_type(field: Field) -> KernelType:
+    """The type of a field that the kernel runs; raises TypeError."""
+    if not isinstance(field.type, KernelType):
+        raise TypeError(f"{type(field.type).__name__} is not a type that the bulk kernel runs")
+    return field.type
+
+
 def check_bulk(layout: Layout) -> None:
     """Raise TypeError if a Layout has a field that the kernel cannot run."""
     arrays = 0
     for each_field in layout.fields:
         try:
-            each_field.type.instruction  # noqa: B018 (raises)
+            _kernel_type(each_field).instruction  # noqa: B018 (raises)
         except TypeError as error:
             raise TypeError(f"{layout.name}.{each_field.name}: {error}") from None
         if isinstance(each_field.type, Array):
@@ -302,5 +315,5 @@ def _name_columns(fields: tuple[Field, ...], first: int) -> dict[str, int]:
             names[f"{field.name}_size"] = first + 1
         elif isinstance(field.type, Array):
             names[f"{field.name}_first"] = first + 1
-        first += field.type.columns
+        first += _kernel_type(field).columns
     return names

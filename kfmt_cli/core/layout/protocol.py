@@ -36,21 +36,8 @@ if TYPE_CHECKING:
     from kfmt_cli.core.layout.layout import Layout
 
 
-class NotBulk:
-    """A type that the bulk kernel cannot run; a bulk Layout refuses it."""
-
-    __slots__ = ()
-    columns = 0
-    dtype: str | None = None
-
-    @property
-    def instruction(self) -> tuple[int, int]:
-        """Raise TypeError: the kernel has no such operation."""
-        raise TypeError(f"{type(self).__name__} is not a type that the bulk kernel runs")
-
-
 @dataclass(frozen=True, slots=True)
-class Boolean(NotBulk):
+class Boolean:
     """A byte: 0 is false, anything else is true."""
 
     name: str = "boolean"
@@ -66,7 +53,7 @@ class Boolean(NotBulk):
 
 
 @dataclass(frozen=True, slots=True)
-class Float(NotBulk):
+class Float:
     """An IEEE 754 64-bit floating-point number."""
 
     name: str = "float64"
@@ -83,7 +70,7 @@ class Float(NotBulk):
 
 
 @dataclass(frozen=True, slots=True)
-class Uuid(NotBulk):
+class Uuid:
     """16 bytes; a value is Kafka's text form: URL-safe base64 without padding."""
 
     name: str = "uuid"
@@ -99,7 +86,7 @@ class Uuid(NotBulk):
 
 
 @dataclass(frozen=True, slots=True)
-class Text(NotBulk):
+class Text:
     """A length and that many bytes of UTF-8; a length of -1 is null."""
 
     length: Length
@@ -139,7 +126,7 @@ def _length(length: Length, nullable: bool, data: Buffer, at: int, end: int) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class List(NotBulk):
+class List:
     """A count and that many values of a type; a count of -1 is null."""
 
     count: Length
@@ -165,7 +152,7 @@ class List(NotBulk):
 
 
 @dataclass(frozen=True, slots=True)
-class Struct(NotBulk):
+class Struct:
     """A structure as a value in another."""
 
     of: Layout
@@ -201,7 +188,7 @@ class Struct(NotBulk):
         return (Int8.write(1) if self.nullable else b"") + self.of.write(value)
 
 
-class Unlaid(NotBulk):
+class Unlaid:
     """A type as a definition names it, before a version decides its encoding."""
 
     __slots__ = ()

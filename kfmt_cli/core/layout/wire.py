@@ -37,21 +37,13 @@ class WireError(ValueError):
 class WireType(Protocol):
     """The interface of a Field's type.
 
-    name: for people. size: bytes of a value, None if it varies. instruction: the kernel's
-    (operation, argument).
-    columns: how many columns the kernel fills. dtype: NumPy's name for it, None without a size.
+    name: for people. size: bytes of a value, None if it varies.
     """
 
     @property
     def name(self) -> str: ...
     @property
     def size(self) -> int | None: ...
-    @property
-    def instruction(self) -> tuple[int, int]: ...
-    @property
-    def columns(self) -> int: ...
-    @property
-    def dtype(self) -> str | None: ...
 
     def read(self, data: Buffer, at: int, end: int) -> tuple[Value, int]:
         """The value at `at` and the byte after it; raises WireError."""
@@ -117,6 +109,7 @@ class Integer:
 
     @property
     def dtype(self) -> str:
+        """NumPy's name for it."""
         return f">{'i' if self.signed else 'u'}{self.size}"
 
     def read(self, data: Buffer, at: int, end: int) -> tuple[int, int]:
@@ -137,7 +130,6 @@ class Varint:
     signed: bool = True
     size: None = None
     columns: int = 1
-    dtype: None = None
 
     @property
     def instruction(self) -> tuple[int, int]:
@@ -183,7 +175,6 @@ class Bytes:
     nullable: bool = True
     size: None = None
     columns: int = 2
-    dtype: None = None
 
     @property
     def name(self) -> str:
@@ -224,7 +215,6 @@ class Array:
     of: Layout
     size: None = None
     columns: int = 2
-    dtype: None = None
 
     @property
     def name(self) -> str:
@@ -250,6 +240,10 @@ class Array:
             parts.append(self.of.write(row))
         return b"".join(parts)
 
+
+KernelType = Integer | Varint | Bytes | Array
+"""The types that the kernel runs. `instruction` is its (operation, argument) for one, `columns` how
+many columns it fills."""
 
 Int8 = Integer("int8", 1)
 Int16 = Integer("int16", 2)
