@@ -175,10 +175,6 @@ class Outline:
         i = bisect_right(anchors, position, key=lambda anchor: anchor.state.position) - 1
         return anchors[i] if i >= 0 and position < anchors[i].end else None
 
-    def first(self, is_sought: Callable[[Anchor], bool]) -> Anchor | None:
-        """The first block that satisfies a condition."""
-        return next(filter(is_sought, list(self.anchors)), None)
-
     def block(self, anchor: Anchor) -> Block:
         """Read a block again, with only the listed batches; raises InputError."""
         with closing(self.source()) as source:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import itemgetter
 
 from rich.text import Text
 
@@ -68,15 +68,12 @@ class ByteLines:
     per_line: int = NARROW
     selected: AnatomyLine | None = None
     """The field whose bytes are highlighted."""
-    _starts: list[int] = field(default_factory=list)
     _spans: list[tuple[int, int, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        spans = [
+        self._spans = sorted(
             (row.line.start, row.line.end, row.style) for row in self.rows if row.line.has_bytes
-        ]
-        self._spans = sorted(spans)
-        self._starts = [start for start, _, _ in self._spans]
+        )
 
     @property
     def n_lines(self) -> int:
@@ -90,10 +87,6 @@ class ByteLines:
         if self.part.codec:
             return f" {size} bytes decompressed with {self.part.codec}, counted from 0"
         return f" {size} bytes from byte {grouped(self.part.base)} of the file"
-
-    def line_of(self, position: int) -> int:
-        """The line that contains a byte of the buffer."""
-        return position // self.per_line
 
     def lines(self, first: int, last: int) -> list[Text]:
         """Lines first..last-1."""
@@ -117,16 +110,13 @@ class ByteLines:
         return text
 
     def _style(self, at: int) -> str:
-        style = next(self._styles(at), "dim")
+        i = bisect_right(self._spans, at, key=itemgetter(0)) - 1
+        is_inside = i >= 0 and at < self._spans[i][1]
+        style = self._spans[i][2] if is_inside else "dim"
         chosen = self.selected
         if chosen is not None and chosen.start <= at < chosen.end:
             return f"{style.replace('dim', '')} reverse".strip()
         return style
-
-    def _styles(self, at: int) -> Iterator[str]:
-        i = bisect_right(self._starts, at) - 1
-        if i >= 0 and at < self._spans[i][1]:
-            yield self._spans[i][2]
 
 
 def bytes_per_line(width: int) -> int:

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds import UNKNOWN, in_order
-from kfmt_cli.disk.kinds.kind import Input, Kind
+from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import mark_of, place_of
-from kfmt_cli.disk.segment import SEGMENT_KINDS
 from kfmt_cli.disk.targets import GivenPath, targets
 from kfmt_cli.disk.tree import Folder, is_segment, size_of
 
@@ -88,18 +87,12 @@ class DiskNode:
             yield self
             return
         for child in self.children:
-            if child.file is None or _is_checked(child.file.kind):
+            if child.file is None or child.file.kind is not UNKNOWN:
                 yield from child.checkable()
 
     def logs(self) -> list[DiskNode]:
         """The logs of a partition, in the order of their base offsets."""
         return [child for child in self.children if child.file and is_segment(child.file)]
-
-
-def _is_checked(kind: Kind) -> bool:
-    """Whether `check` of a directory reads such a file."""
-    is_read = kind.holds_batches or kind in SEGMENT_KINDS or kind.read is not None
-    return is_read and kind is not UNKNOWN
 
 
 def disk_of(paths: tuple[str, ...], complain: Callable[[str], None]) -> DiskNode:

@@ -115,7 +115,8 @@ class ShownLog:
         return self._row_with("max_time", timestamp)
 
     def _row_with(self, name: str, least: int) -> int | None:
-        anchor = self.outline.first(lambda a: a.n_rows > 0 and getattr(a, name) >= least)
+        found = (a for a in self.outline.anchors if a.n_rows > 0 and getattr(a, name) >= least)
+        anchor = next(found, None)
         if anchor is None:
             return max(self.outline.n_rows - 1, 0) if self.outline.is_whole else None
         column = "max_timestamp" if name == "max_time" else name

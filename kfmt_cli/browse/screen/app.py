@@ -27,7 +27,6 @@ class BrowserApp(SearchingBrowser):
         Binding(key.key, key.action, key.word, show=key.in_footer, key_display=key.shown)
         for key in KEYS
     ]
-    is_following = False
 
     # General.
 

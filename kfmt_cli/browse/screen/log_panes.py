@@ -350,7 +350,7 @@ class LogPanes(Container):
         shown.selected = chosen.line if is_one and chosen is not None else None
         self.bytes.show(shown.n_lines, shown.lines, shown.heading)
         start = chosen.line.start if chosen is not None else 0
-        line = max(shown.line_of(start) - 1, 0)
+        line = max(start // shown.per_line - 1, 0)
         self.bytes.scroll_to(y=line, animate=False, force=True)
 
     # Description.
