@@ -1,13 +1,14 @@
 """The messages of internal topics, control records, and headers, as Kafka 4.2 defines them.
 
-`kafka_messages_4.2.json` lists the fields of each message in each version, with their wire types.
-`meanings.py` adds what the definitions do not state. Here the versions become one Layout.
+`kafka_messages_4.2.json` lists the fields of each message with their wire types, the versions that
+have them, and the words of `Field` for what differs between these. `meanings.py` adds what the
+definitions do not state.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pkgutil import get_data  # half the import time of importlib.resources
 from typing import Any, TypeVar
@@ -44,14 +45,13 @@ _TYPES: dict[str, WireType] = {
     "string": String,
     "bytes": Blob,
 }
+_OF_VERSIONS = ("since", "until", "nullable_since", "tag", "tagged_since", "classic")
 _Meaning = TypeVar("_Meaning")
-_Fields = Sequence[Mapping[str, Any]]
-"""The fields of a structure in a version. One with `tagged` maps tags to further fields."""
 
 
 @cache
 def definitions() -> dict[str, dict[str, Any]]:
-    """Kafka's definitions by message name: `where` it is found, its `id` there, and `versions`."""
+    """Kafka's definitions by message name: `where` it is found, its `id` there, and its fields."""
     data = get_data("kfmt_cli.formats", "kafka_messages_4.2.json")
     found: dict[str, dict[str, Any]] = json.loads(data or b"")
     return found
@@ -61,100 +61,41 @@ def definitions() -> dict[str, dict[str, Any]]:
 def message(name: str) -> Layout:
     """The Layout of a message over all of its versions; raises KeyError for an unknown name."""
     definition = definitions()[name]
-    versions = {int(number): fields for number, fields in definition["versions"].items()}
-    flexible = [number for number, fields in versions.items() if _is_flexible(fields)]
+    first, last = definition["versions"]
     return Layout(
         name,
         meanings.MESSAGES[name],
         SOURCES.get(definition["where"], _COMMON),
-        tuple(_merged(versions, (name,), set(flexible))),
-        versions=(min(versions), max(versions)),
-        flexible_since=min(flexible, default=None),
+        _fields(definition["fields"], (name,)),
+        versions=(first, last),
+        flexible_since=definition.get("flexible_since"),
     )
 
 
-def _is_flexible(fields: _Fields) -> bool:
-    return any("tagged" in field for field in fields)
+def _fields(defined: Sequence[Mapping[str, Any]], path: tuple[str, ...]) -> tuple[Field, ...]:
+    return tuple(_field(each, (*path, each["name"])) for each in defined)
 
 
-def _merged(
-    versions: Mapping[int, _Fields], path: tuple[str, ...], flexible: set[int]
-) -> Iterator[Field]:
-    """The fields of all versions of a structure, each new one after its predecessor.
-
-    flexible: the versions with compact lengths.
-    """
-    order: list[str] = []
-    seen: dict[str, dict[int, tuple[int | None, Mapping[str, Any]]]] = {}
-    for version, fields in versions.items():
-        at = 0
-        for tag, field in _numbered(fields):
-            name = field["name"]
-            if name not in seen:
-                order.insert(at, name)
-            at = order.index(name) + 1
-            seen.setdefault(name, {})[version] = tag, field
-    for name in sorted(order, key=lambda name: _is_tagged(seen[name])):
-        yield _field(seen[name], list(versions), (*path, name), flexible)
-
-
-def _is_tagged(seen: Mapping[int, tuple[int | None, Mapping[str, Any]]]) -> bool:
-    return all(tag is not None for tag, _ in seen.values())
-
-
-def _numbered(fields: _Fields) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
-    """The fields of a version, each with its tag or None."""
-    for field in fields:
-        if "tagged" not in field:
-            yield None, field
-        else:
-            for tag, tagged in field["tagged"].items():
-                yield int(tag), tagged
-
-
-def _field(
-    seen: Mapping[int, tuple[int | None, Mapping[str, Any]]],
-    versions: list[int],
-    path: tuple[str, ...],
-    flexible: set[int],
-) -> Field:
-    """A field over the versions that have it. versions: all versions of the structure."""
-    name, doc = path[-1], _meaning(meanings.FIELDS, path)
-    each = {version: field for version, (_, field) in seen.items()}
-    last = each[max(each)]
-    words = last["type"].split("_")
+def _field(defined: Mapping[str, Any], path: tuple[str, ...]) -> Field:
+    name, doc = path[-1], _meaning(meanings.FIELDS, path) or ""
     type_: WireType
-    if words[-1] == "struct":
-        inside = {version: field["fields"] for version, field in each.items()}
+    if "fields" in defined:
         title = "".join(word.capitalize() for word in name.split("_"))
-        parts = tuple(_merged(inside, path, flexible))
-        inner = Layout(title, doc or "", "", parts)
-        type_ = ListOf(inner) if "array" in last else Struct(inner)
+        inner = Layout(title, doc, "", _fields(defined["fields"], path))
+        type_ = ListOf(inner) if "list" in defined else Struct(inner)
     else:
-        leaf = _TYPES[words[-1]]
-        type_ = ListOf(leaf) if "array" in last else leaf
-    tags = {version: tag for version, (tag, _) in seen.items() if tag is not None}
-    nullable = [version for version, field in each.items() if _may_be_null(field, path)]
+        leaf = _TYPES[defined["type"]]
+        type_ = ListOf(leaf) if "list" in defined else leaf
     held = _meaning(meanings.HELD, path)
     return Field(
         name,
         type_,
-        doc or "",
+        doc,
         unit=MILLISECONDS if "timestamp" in name or "timeout" in name else None,
         symbols=_meaning(meanings.SYMBOLS, path),
-        since=0 if min(each) == versions[0] else min(each),
-        until=None if max(each) == versions[-1] else max(each),
-        nullable_since=min(nullable, default=None),
-        tag=tags[max(tags)] if tags else None,
-        tagged_since=min(tags, default=0),
         holds=None if held is None else HeldMessage(message(held[0]), *held[1:]),
-        classic=words == ["nullable", "string"] and max(each) in flexible,
+        **{key: defined[key] for key in _OF_VERSIONS if key in defined},
     )
-
-
-def _may_be_null(field: Mapping[str, Any], path: tuple[str, ...]) -> bool:
-    stated = "nullable" in field.get("array", field["type"])
-    return stated or _meaning(meanings.NULLABLE, path) is not None
 
 
 def _meaning(of: Mapping[str, _Meaning], path: tuple[str, ...]) -> _Meaning | None:

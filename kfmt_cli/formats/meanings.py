@@ -65,9 +65,6 @@ HELD: dict[str, tuple[str, str, str]] = {
     "supported_protocols.metadata": ("ConsumerProtocolSubscription", "", ""),
 }
 
-# Structures that may be null, which the definitions do not tell.
-NULLABLE = {"classic_member_metadata": True, "user_endpoint": True}
-
 MESSAGES = {
     "RegisterBrokerRecord": "A broker registers.",
     "UnregisterBrokerRecord": "A broker is removed from the cluster.",

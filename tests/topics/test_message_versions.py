@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,9 +43,10 @@ from kfmt_cli.core.layout.wire import (
     WireType,
 )
 from kfmt_cli.core.uuids import uuid_text
-from kfmt_cli.formats.kafka_messages import definitions
+from tools.kafka import ROOT
 
-REFERENCE = definitions()
+# The fields of each message in each version, as Kafka generates them.
+REFERENCE = json.loads((ROOT / "tests/reference/kafka_messages_4.2.json").read_text())
 PLAIN: dict[str, WireType] = {
     integer.name: integer
     for integer in (Int8, Int16, Int32, Int64, UInt16, UInt32, Bool, Float64, UuidType)
