@@ -20,13 +20,10 @@ from kfmt_cli.findings.consequences import (
     STOP_INSIDE,
     TRUNCATED_INSIDE,
 )
-from kfmt_cli.findings.finding import Severity, code
+from kfmt_cli.findings.finding import error, note, warning
 
-_error, _warning = Severity.ERROR, Severity.WARNING
-
-BATCH_TRUNCATED = code(
+BATCH_TRUNCATED = error(
     "batch-truncated",
-    _error,
     "The file ends in the middle of a batch: an unfinished append, or a truncated file.",
     COPY + RECOVER + "removes only the incomplete batch" + RECOVER_PRICE,
     after_crash=CUT,
@@ -37,18 +34,16 @@ BATCH_TRUNCATED = code(
         "most 17 bytes are left over, every record is delivered."
     ),
 )
-LENGTH_NEGATIVE = code(
+LENGTH_NEGATIVE = error(
     "batch-length-negative",
-    _error,
     "A batch's length field is negative.",
     COPY + NEXT_SEGMENT,
     after_crash=CUT,
     after_clean_shutdown=STOP
     + " If it is the last batch of the last segment, the broker does not start.",
 )
-LENGTH_TOO_SMALL = code(
+LENGTH_TOO_SMALL = error(
     "batch-length-too-small",
-    _error,
     "A batch's length field is below the minimum.",
     COPY + NEXT_SEGMENT,
     after_crash=CUT,
@@ -58,9 +53,8 @@ LENGTH_TOO_SMALL = code(
         "does not start."
     ),
 )
-LENGTH_TOO_BIG = code(
+LENGTH_TOO_BIG = error(
     "batch-length-too-big",
-    _error,
     "A batch's length field extends past the next undamaged batch or the end of the file.",
     COPY + NEXT_SEGMENT,
     after_crash=CUT,
@@ -71,9 +65,8 @@ LENGTH_TOO_BIG = code(
         "offset."
     ),
 )
-MAGIC_UNKNOWN = code(
+MAGIC_UNKNOWN = error(
     "magic-unknown",
-    _error,
     "A batch's magic byte is not 0, 1 or 2.",
     COPY.rstrip(),
     after_crash=(
@@ -83,9 +76,8 @@ MAGIC_UNKNOWN = code(
     ),
     after_clean_shutdown=STOP,
 )
-ZERO_TAIL = code(
+ZERO_TAIL = error(
     "zero-tail",
-    _error,
     "The file ends in zeros: space that was preallocated but never written, or lost in a crash.",
     "Normal for the active segment of a killed broker with log.preallocate=true. Otherwise: "
     + RECOVER
@@ -97,17 +89,15 @@ ZERO_TAIL = code(
         "the log unchanged and consumers get an error at the zeros."
     ),
 )
-ZERO_HOLE = code(
+ZERO_HOLE = error(
     "zero-hole",
-    _error,
     "Zeros where a batch should begin: pages lost in a crash.",
     COPY + NEXT_SEGMENT,
     after_crash=CUT,
     after_clean_shutdown=STOP,
 )
-GARBAGE = code(
+GARBAGE = error(
     "garbage",
-    _error,
     "Bytes that are not a record batch.",
     COPY + NEXT_SEGMENT,
     after_crash=CUT,
@@ -118,42 +108,36 @@ GARBAGE = code(
         "is delivered."
     ),
 )
-DECOMPRESSION_FAILED = code(
+DECOMPRESSION_FAILED = error(
     "decompression-failed",
-    _error,
     "A batch's records cannot be decompressed.",
     REPLICA + NEXT_BATCH,
     on_start=STOP,
 )
-DECOMPRESSION_LIMIT = code(
+DECOMPRESSION_LIMIT = error(
     "decompression-limit",
-    _error,
     "Decompression was stopped: the output exceeds the limit.",
     "If the batch is really that large, raise --max-decompressed.",
 )
-RECORDS_LIMIT = code(
+RECORDS_LIMIT = error(
     "records-limit",
-    _error,
     "A batch has more records or headers than kfmt holds in memory at once.",
     "No producer writes batches of millions of records; only the first ones are shown.",
 )
-RECORD_MALFORMED = code(
+RECORD_MALFORMED = error(
     "record-malformed",
-    _error,
     "A record's fields do not match its length.",
     REPLICA + NEXT_BATCH,
     on_start=STOP_INSIDE,
 )
-RECORDS_COUNT_MISMATCH = code(
+RECORDS_COUNT_MISMATCH = error(
     "records-count-mismatch",
-    _error,
     "A batch's record count does not match the records it contains.",
     REPLICA + NEXT_BATCH,
     on_start=STOP_INSIDE + " If the count is 0, they skip the batch without an error.",
 )
-CONTROL_MALFORMED = code(
+CONTROL_MALFORMED = error(
     "control-malformed",
-    _error,
     "A control record's key or value is too short.",
     REPLICA.rstrip(),
     after_crash="The broker does not start if it rebuilds producer state from this record.",
@@ -163,87 +147,74 @@ CONTROL_MALFORMED = code(
         "the value is too short, no read_committed consumer received a wrong record in tests."
     ),
 )
-SNAPSHOT_HEADER_MISSING = code(
+SNAPSHOT_HEADER_MISSING = error(
     "snapshot-header-missing",
-    _error,
     "A KRaft snapshot does not start with a SNAPSHOT_HEADER record.",
 )
-SNAPSHOT_FOOTER_MISSING = code(
+SNAPSHOT_FOOTER_MISSING = error(
     "snapshot-footer-missing",
-    _error,
     "A KRaft snapshot does not end with a SNAPSHOT_FOOTER record: it was never finished, or its "
     "end is lost.",
 )
-PAYLOAD_MALFORMED = code(
+PAYLOAD_MALFORMED = error(
     "payload-malformed",
-    _error,
     "A key or value in an internal topic does not decode as the type it declares.",
 )
-MESSAGE_MALFORMED = code(
+MESSAGE_MALFORMED = error(
     "message-malformed",
-    _error,
     "A message's key or value does not match its declared size.",
     REPLICA + BEFORE_IT.lstrip(),
     on_start=FETCH,
 )
-INNER_CRC_MISMATCH = code(
+INNER_CRC_MISMATCH = error(
     "inner-crc-mismatch",
-    _error,
     "An inner message of a compressed wrapper fails its checksum.",
     REPLICA.rstrip(),
     on_start=STOP_INSIDE,
 )
-INNER_SET_MALFORMED = code(
+INNER_SET_MALFORMED = error(
     "inner-set-malformed",
-    _error,
     "The message set inside a compressed wrapper is damaged.",
     REPLICA.rstrip(),
     on_start=STOP,
 )
-INNER_SET_TRUNCATED = code(
+INNER_SET_TRUNCATED = warning(
     "inner-set-truncated",
-    _warning,
     "The message set inside a compressed wrapper ends in the middle of a message.",
     REPLICA.rstrip(),
     on_start=KEPT + TRUNCATED_INSIDE,
 )
-WRAPPER_OFFSET_INVALID = code(
+WRAPPER_OFFSET_INVALID = error(
     "wrapper-offset-invalid",
-    _error,
     "A wrapper's offset does not match the offsets of its inner messages.",
     REPLICA.rstrip(),
     on_start=STOP,
 )
-FILE_VANISHED = code(
+FILE_VANISHED = error(
     "file-vanished",
-    _error,
     "A file has disappeared or cannot be opened.",
     "Its rows are missing. A running broker may have deleted the file; read a copy of the disk "
     "instead.",
 )
-FILE_UNREADABLE = code(
+FILE_UNREADABLE = error(
     "file-unreadable",
-    _error,
     "The operating system could not read the whole file.",
     "Rows after this byte are missing. If the disk is failing, copy it first.",
 )
 UNREAD = frozenset({FILE_VANISHED, FILE_UNREADABLE})
 """Findings about files that could not be read, or not to their end."""
-DIRECTORY_UNREADABLE = code(
+DIRECTORY_UNREADABLE = error(
     "directory-unreadable",
-    _error,
     "A directory cannot be listed.",
     "Nothing below it was checked. Run kfmt as a user with read permission.",
 )
-FILE_SHRANK = code(
+FILE_SHRANK = error(
     "file-shrank",
-    _error,
     "A file shrank after the job was planned.",
     "Rows after its end are missing.",
 )
-FILE_GREW = code(
+FILE_GREW = note(
     "file-grew",
-    Severity.NOTE,
     "A file grew after the job was planned.",
     "A broker is writing to it. Only the bytes that existed at planning time were read.",
 )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from kfmt_cli.findings.consequences import NO_WRONG_RECORD, REBUILD_INDEX, REBUILT, SNAPSHOT, TAKEN
-from kfmt_cli.findings.finding import Severity, code
-
-_error, _note = Severity.ERROR, Severity.NOTE
+from kfmt_cli.findings.finding import error, warning
 
 NO_START = "The broker does not start if this is its only log directory."
 CHECKPOINT = (
@@ -16,49 +14,35 @@ CHECKPOINT = (
     "replication-offset-checkpoint, the broker starts but serves no partitions."
 )
 
-META_PROPERTIES_MALFORMED = code(
+META_PROPERTIES_MALFORMED = error(
     "meta-properties-malformed",
-    _error,
     "meta.properties does not identify the owner of this log directory.",
     on_start=NO_START,
 )
-QUORUM_STATE_MALFORMED = code(
-    "quorum-state-malformed",
-    _error,
-    "quorum-state is malformed.",
-)
-PARTITION_METADATA_MALFORMED = code(
+QUORUM_STATE_MALFORMED = error("quorum-state-malformed", "quorum-state is malformed.")
+PARTITION_METADATA_MALFORMED = error(
     "partition-metadata-malformed",
-    _error,
     "partition.metadata is malformed.",
 )
-CLEAN_SHUTDOWN_MALFORMED = code(
-    "clean-shutdown-malformed",
-    Severity.WARNING,
-    ".kafka_cleanshutdown is malformed.",
-)
-NOTES_CRC_MISMATCH = code(
+CLEAN_SHUTDOWN_MALFORMED = warning("clean-shutdown-malformed", ".kafka_cleanshutdown is malformed.")
+NOTES_CRC_MISMATCH = error(
     "notes-crc-mismatch",
-    _error,
     "A message in the notes-v0 teaching layout fails its checksum.",
 )
-NOTES_MALFORMED = code(
+NOTES_MALFORMED = error(
     "notes-malformed",
-    _error,
     "A file in the notes-v0 teaching layout contains an incomplete or invalid message.",
 )
-INDEX_TRAILING_BYTES = code(
+INDEX_TRAILING_BYTES = error(
     "index-trailing-bytes",
-    _error,
     "The file ends with a partial entry.",
     after_crash="The broker discards the bytes after the last entry.",
     after_clean_shutdown=(
         "The broker discards the bytes after the last entry. In tests, no seek missed a record."
     ),
 )
-TIME_INDEX_TRAILING_BYTES = code(
+TIME_INDEX_TRAILING_BYTES = error(
     "time-index-trailing-bytes",
-    _error,
     "The file ends with a partial entry.",
     after_crash="The broker discards the bytes after the last entry.",
     after_clean_shutdown=(
@@ -66,37 +50,32 @@ TIME_INDEX_TRAILING_BYTES = code(
         "failed."
     ),
 )
-TRANSACTION_INDEX_TRAILING_BYTES = code(
+TRANSACTION_INDEX_TRAILING_BYTES = error(
     "transaction-index-trailing-bytes",
-    _error,
     "The file ends with a partial entry.",
     REBUILD_INDEX,
     after_crash=REBUILT + NO_WRONG_RECORD,
     after_clean_shutdown=TAKEN + NO_WRONG_RECORD,
 )
-SNAPSHOT_CRC_MISMATCH = code(
+SNAPSHOT_CRC_MISMATCH = error(
     "snapshot-crc-mismatch",
-    _error,
     "A producer snapshot fails its checksum.",
     on_start=SNAPSHOT,
 )
-SNAPSHOT_MALFORMED = code(
+SNAPSHOT_MALFORMED = error(
     "snapshot-malformed",
-    _error,
     "A producer snapshot is malformed.",
     after_crash=SNAPSHOT,
     after_clean_shutdown=SNAPSHOT
     + " If only an older snapshot is malformed, the broker does not read it.",
 )
-SNAPSHOT_TRAILING_BYTES = code(
+SNAPSHOT_TRAILING_BYTES = error(
     "snapshot-trailing-bytes",
-    _error,
     "The file ends with a partial entry.",
     on_start=SNAPSHOT,
 )
-CHECKPOINT_MALFORMED = code(
+CHECKPOINT_MALFORMED = error(
     "checkpoint-malformed",
-    _error,
     "A checkpoint file is malformed.",
     "A broker starts without the file, so it can be removed. Without recovery points, the broker "
     "recovers every segment after a crash.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 # Default limits per kind: findings shown per file, and places shown where people see each kind
 # once.
@@ -41,8 +42,8 @@ class Code:
 
 
 def code(
-    name: str,
     severity: Severity,
+    name: str,
     meaning: str,
     advice: str | None = None,
     *,
@@ -54,6 +55,11 @@ def code(
     either start."""
     effects = after_crash or on_start, after_clean_shutdown or on_start
     return Code(name, severity, meaning, *effects, advice)
+
+
+error = partial(code, Severity.ERROR)
+warning = partial(code, Severity.WARNING)
+note = partial(code, Severity.NOTE)
 
 
 @dataclass(frozen=True, slots=True)

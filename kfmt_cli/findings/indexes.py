@@ -17,23 +17,18 @@ from kfmt_cli.findings.consequences import (
     TIMES_ZEROS,
     VERSION_STOPS,
 )
-from kfmt_cli.findings.finding import Code, Severity, code
-
-_error, _warning, _note = Severity.ERROR, Severity.WARNING, Severity.NOTE
+from kfmt_cli.findings.finding import Code, error, note, warning
 
 
 def _taken(name: str, meaning: str, effect: str, advice: str = REBUILD_INDEX) -> Code:
     """An error in an index that a broker uses as is. effect: on lookups."""
-    return code(
-        name, _error, meaning, advice, after_crash=REBUILT, after_clean_shutdown=TAKEN + effect
-    )
+    return error(name, meaning, advice, after_crash=REBUILT, after_clean_shutdown=TAKEN + effect)
 
 
 def _taken_aborts(name: str, meaning: str, effect: str) -> Code:
     """The same of a transaction index."""
-    return code(
+    return error(
         name,
-        _error,
         meaning,
         REBUILD_ABORTS,
         after_crash=REBUILT + NO_WRONG_RECORD,
@@ -72,24 +67,21 @@ INDEX_OFFSET_OUT_OF_SEGMENT = _taken(
 INDEX_ZERO_TAIL = _taken(
     "index-zero-tail", "An index ends in zeros although its segment is closed.", NO_SKIP
 )
-INDEX_MISSING = code(
+INDEX_MISSING = error(
     "index-missing",
-    _error,
     "A log has no offset index.",
     "No action needed: the next start rebuilds it, which takes as long as reading the segment.",
     after_crash="The broker rebuilds all indexes of the segment.",
     after_clean_shutdown="The broker recovers only this segment and rebuilds all its indexes.",
 )
-INDEX_WITHOUT_LOG = code(
+INDEX_WITHOUT_LOG = warning(
     "index-without-log",
-    _warning,
     "An index file has no log.",
     "If the log was lost, so are its records; an index contains none.",
     on_start="The broker deletes the index; every record is delivered.",
 )
-INDEX_PREALLOCATED = code(
+INDEX_PREALLOCATED = note(
     "index-preallocated",
-    _note,
     "The index of the active segment ends in zeros: space preallocated for future entries.",
     "Normal while a broker is running or after it was killed; a clean shutdown trims the zeros.",
     after_crash="The broker discards the bytes after the last entry at its next clean shutdown.",
@@ -97,27 +89,24 @@ INDEX_PREALLOCATED = code(
     + NO_SKIP
     + " If it is a time index, lookups by timestamp in it find nothing.",
 )
-INDEX_FURTHER_ON = code(
+INDEX_FURTHER_ON = note(
     "index-entry-further-on",
-    _note,
     "Entries have offsets beyond the batch they point to.",
     "Followers, the cleaner and brokers before 4.1 write an entry for several batches at once. A "
     "search starts slightly earlier than necessary; kafka-dump-log reports these as mismatches.",
     after_crash=REBUILT,
     after_clean_shutdown=TAKEN + NO_SKIP,
 )
-INDEX_SPARSE = code(
+INDEX_SPARSE = note(
     "index-sparse",
-    _note,
     "Parts of the log longer than the index interval have no entry.",
     "Lookups scan more of the log. Followers write one entry per fetch, and a restart resets the "
     "interval.",
     after_crash=REBUILT,
     after_clean_shutdown=TAKEN + NO_SKIP,
 )
-INDEX_IN_DAMAGE = code(
+INDEX_IN_DAMAGE = note(
     "index-entry-in-damage",
-    _note,
     "Entries refer to a damaged part of the log and cannot be checked.",
     "This is a consequence of damage in the log; see the findings for the log.",
 )
@@ -142,9 +131,8 @@ TIME_INDEX_TIMESTAMP_NOT_IN_LOG = _taken(
         "With any other entry, no lookup by timestamp failed in tests."
     ),
 )
-TIME_INDEX_NOT_LARGEST = code(
+TIME_INDEX_NOT_LARGEST = error(
     "time-index-timestamp-not-largest",
-    _error,
     "An earlier batch has the same timestamp as an entry, or a later one.",
     "The effect on a broker has not been tested. With the broker stopped, run kfmt rebuild-index "
     "to write a correct index.",
@@ -155,33 +143,29 @@ TIME_INDEX_ZERO_TAIL = _taken(
     " Lookups by timestamp skip to the next segment. Time-based retention deletes the segment.",
     TIMES_ZEROS,
 )
-TIME_INDEX_MISSING = code(
+TIME_INDEX_MISSING = error(
     "time-index-missing",
-    _error,
     "A magic 2 log has no time index.",
     TIMES_BOTH,
     after_crash=REBUILT,
     after_clean_shutdown=TIMES_EMPTY,
 )
-TIME_INDEX_EMPTY = code(
+TIME_INDEX_EMPTY = error(
     "time-index-empty",
-    _error,
     "The time index of a closed magic 1 or 2 segment is empty (0 bytes).",
     TIMES_BOTH,
     after_crash=REBUILT,
     after_clean_shutdown=TIMES_EMPTY,
 )
-TIME_INDEX_NOT_YET = code(
+TIME_INDEX_NOT_YET = note(
     "time-index-absent",
-    _note,
     "A magic 0 or 1 log has no time index.",
     "Brokers before 0.10.1 did not write time indexes.",
     after_crash="The broker creates an empty one or rebuilds it, and every record is delivered.",
     after_clean_shutdown="The broker creates one and leaves it empty; every record is delivered.",
 )
-TIME_INDEX_ENDS_EARLY = code(
+TIME_INDEX_ENDS_EARLY = note(
     "time-index-ends-early",
-    _note,
     "The last time index entry of a closed segment is not its largest timestamp.",
     "Brokers add the last entry when they roll or close a segment. With the broker stopped, kfmt "
     "rebuild-index writes it.",
@@ -189,9 +173,8 @@ TIME_INDEX_ENDS_EARLY = code(
     after_clean_shutdown=TAKEN
     + " Beyond its last entry, lookups by timestamp skip to the next segment.",
 )
-TRANSACTION_INDEX_VERSION = code(
+TRANSACTION_INDEX_VERSION = error(
     "transaction-index-version",
-    _error,
     "An entry has a version other than 0.",
     REBUILD_ABORTS,
     after_crash=VERSION_STOPS + REBUILT + NO_WRONG_RECORD,
@@ -217,9 +200,8 @@ TRANSACTION_INDEX_MISLEADING = _taken_aborts(
     "An entry's first offset or last stable offset is too high for its transaction.",
     " read_committed consumers receive aborted records.",
 )
-TRANSACTION_INDEX_MISSING = code(
+TRANSACTION_INDEX_MISSING = error(
     "transaction-index-missing",
-    _error,
     "A log with aborted transactions has no transaction index.",
     REBUILD_ABORTS,
     after_crash=REBUILT + NO_WRONG_RECORD,

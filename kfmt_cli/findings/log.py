@@ -14,28 +14,23 @@ from kfmt_cli.findings.consequences import (
     REPLICA,
     STOP,
 )
-from kfmt_cli.findings.finding import Severity, code
+from kfmt_cli.findings.finding import error, warning
 
-_error, _warning = Severity.ERROR, Severity.WARNING
-
-CRC_MISMATCH = code(
+CRC_MISMATCH = error(
     "crc-mismatch",
-    _error,
     "A batch fails its checksum: the stored CRC does not match its bytes.",
     COPY + NEXT_BATCH,
     after_crash=CUT,
     after_clean_shutdown=STOP,
 )
-CODEC_UNKNOWN = code(
+CODEC_UNKNOWN = error(
     "codec-unknown",
-    _error,
     "A batch's attributes name a compression codec that does not exist, or not in its magic.",
     REPLICA + NEXT_BATCH + BEFORE_IT,
     on_start=FETCH,
 )
-OFFSETS_BACKWARDS = code(
+OFFSETS_BACKWARDS = error(
     "offsets-backwards",
-    _error,
     "A batch starts at or before the last offset of the previous batch.",
     "The records are still in the file: kfmt dump shows them.",
     after_crash=(
@@ -45,9 +40,8 @@ OFFSETS_BACKWARDS = code(
     ),
     after_clean_shutdown=PASSED + "those with offsets that a consumer has already passed.",
 )
-OFFSET_OUT_OF_SEGMENT = code(
+OFFSET_OUT_OF_SEGMENT = error(
     "offset-out-of-segment",
-    _error,
     "An offset is below the base offset in the file name, or 2^31 or more above it.",
     (
         "This happens when a file was renamed. Rename it and its indexes back, using the file's "
@@ -65,23 +59,20 @@ OFFSET_OUT_OF_SEGMENT = code(
         "set too low and new records reuse existing offsets."
     ),
 )
-RECORD_OFFSETS_BACKWARDS = code(
+RECORD_OFFSETS_BACKWARDS = error(
     "record-offsets-backwards",
-    _error,
     "Record offsets inside a batch do not increase.",
     "The records are still in the file: kfmt dump --records shows them.",
     on_start=PASSED + "those with offsets that a consumer has already passed.",
 )
-RECORD_OFFSET_OUT_OF_BATCH = code(
+RECORD_OFFSET_OUT_OF_BATCH = error(
     "record-offset-out-of-batch",
-    _error,
     "A record's offset is outside its batch's offset range.",
     "The records are still in the file: kfmt dump --records shows them.",
     on_start=KEPT + OUT_OF_BATCH,
 )
-MAX_TIMESTAMP_MISMATCH = code(
+MAX_TIMESTAMP_MISMATCH = warning(
     "max-timestamp-mismatch",
-    _warning,
     "A batch's max timestamp is not its records' largest timestamp.",
     after_crash=KEPT
     + (

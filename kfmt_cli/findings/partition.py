@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from kfmt_cli.findings.consequences import KEPT
-from kfmt_cli.findings.finding import Severity, code
-
-_error, _warning, _note = Severity.ERROR, Severity.WARNING, Severity.NOTE
+from kfmt_cli.findings.finding import error, note, warning
 
 OVERLAP = KEPT + (
     " Every record is delivered exactly once, and in tests no seek missed a record, with one "
@@ -19,9 +17,8 @@ EMPTY = (
     "offset, and new records get offsets from there."
 )
 
-SWAP_FILE = code(
+SWAP_FILE = error(
     "swap-file",
-    _error,
     "A .swap file: a broker was stopped while replacing segments.",
     (
         "Compare the two files before a broker starts: records that exist only in the replaced "
@@ -38,30 +35,26 @@ SWAP_FILE = code(
         "find nothing in any later segment."
     ),
 )
-NAME_NOT_NUMERIC = code(
+NAME_NOT_NUMERIC = error(
     "name-not-numeric",
-    _error,
     "A file has a segment file's suffix, but its name is not an offset.",
     "Move the file out of the partition directory; the broker does not need it.",
     on_start="The broker does not start.",
 )
-DIRECTORY_NOT_A_PARTITION = code(
+DIRECTORY_NOT_A_PARTITION = error(
     "directory-not-a-partition",
-    _error,
     "A directory in a log directory is not named TOPIC-PARTITION.",
     "Move the directory out of the log directory.",
     on_start="The broker does not start.",
 )
-SEGMENTS_OVERLAP = code(
+SEGMENTS_OVERLAP = warning(
     "segments-overlap",
-    _warning,
     "Two consecutive segments contain the same offsets.",
     "Tools that read every file see these records twice.",
     on_start=OVERLAP,
 )
-SEGMENTS_GAP = code(
+SEGMENTS_GAP = note(
     "segments-gap",
-    _note,
     "Offsets are missing between two segments, although the log has no other gaps.",
     (
         "Compaction and record deletion leave such gaps. Otherwise a segment was lost, and only "
@@ -69,9 +62,8 @@ SEGMENTS_GAP = code(
     ),
     on_start=GAP,
 )
-LOG_EMPTY = code(
+LOG_EMPTY = note(
     "log-empty",
-    _note,
     "A log is empty (0 bytes) although there are offsets before or after it.",
     (
         "Normal for an active segment that nothing has been written to yet. Otherwise only a "
@@ -79,9 +71,8 @@ LOG_EMPTY = code(
     ),
     on_start=EMPTY,
 )
-LOG_NOT_CHECKED = code(
+LOG_NOT_CHECKED = warning(
     "log-not-checked",
-    _warning,
     "A file that may be a log under another name was not checked.",
     "To check it, name it as PATH.",
 )

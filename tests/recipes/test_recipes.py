@@ -32,7 +32,7 @@ from kfmt_cli.core.layout.wire import Int8, Int32, Int64
 from kfmt_cli.disk.kinds import KINDS, kind_of
 from kfmt_cli.disk.kinds.fixed import FixedReader, rows_of
 from kfmt_cli.disk.kinds.kind import Contents, Input, Kind, Level, read_whole
-from kfmt_cli.findings.finding import Finding, Severity, code
+from kfmt_cli.findings.finding import Finding, error, note, warning
 from kfmt_cli.log.block import Block, about_batch
 from kfmt_cli.log.records import Records
 from kfmt_cli.render import formats
@@ -100,7 +100,7 @@ WATERMARK = Layout(
         Field("reader", Int32, "Who it was."),
     ),
 )
-ODD = code("marks-trailing-bytes", Severity.ERROR, "The file ends with a partial entry.")
+ODD = error("marks-trailing-bytes", "The file ends with a partial entry.")
 MARKS = Kind(
     "marks",
     Level.SEGMENT,
@@ -181,7 +181,7 @@ def test_a_text_kind(run: Ran, new_kinds: list[Kind], tmp_path: Path) -> None:
 
 # A check of a partition: a class with its codes.
 
-FEW = code("few-segments", Severity.WARNING, "A partition has fewer than nine segments.")
+FEW = warning("few-segments", "A partition has fewer than nine segments.")
 
 
 class Segments(PartitionCheck):
@@ -214,7 +214,7 @@ def test_a_check_of_a_partition(run: Ran, monkeypatch: pytest.MonkeyPatch) -> No
 
 # A check of a log, which sees neighbours however the work is shared out.
 
-GROWS = code("batch-grows", Severity.NOTE, "A batch is larger than the one before it.")
+GROWS = note("batch-grows", "A batch is larger than the one before it.")
 
 
 class Grows(LogCheck):
@@ -248,7 +248,7 @@ def test_a_check_of_a_log(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
 
 # A check that remembers something is right about small logs, too, which are looked at together.
 
-FIRST = code("large-first-batch", Severity.NOTE, "The first batch of a log has several records.")
+FIRST = note("large-first-batch", "The first batch of a log has several records.")
 
 
 class FirstBatch(LogCheck):
@@ -296,7 +296,7 @@ class NoFault(FirstBatch):
 
 # A check of the history of a partition.
 
-LONG = code("long-history", Severity.NOTE, "The logs of a partition hold more than 1000 offsets.")
+LONG = note("long-history", "The logs of a partition hold more than 1000 offsets.")
 
 
 class Lengths(HistoryCheck):
