@@ -60,9 +60,9 @@ def show_start(run: Run, paths: tuple[str, ...], names: Sequence[str]) -> None:
     kept = _AnswerSink(run)
     checking = Run(run.host, kept, CHECK_RESULT)
     checked = CheckPaths(checking).look(paths)
-    show(checking, checked.reports, checked.starts, checked.partitions)
+    show(checking, checked)
     run.sink.put("".join(f"{line}\n" for line in kept.answers))
-    ranked = sorted(checked.reports, key=attrgetter("rank"))
+    ranked = sorted(checked.reports.values(), key=attrgetter("rank"))
     every: dict[str, Starts] = {report.shown: {} for report in ranked}  # of equal starts, in order
     for start in checked.starts:
         every.setdefault(start.file, {})[start.after] = start

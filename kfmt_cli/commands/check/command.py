@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.directory import LogDirectory, read_log_directory
-from kfmt_cli.broker.start.outcome import Start
 from kfmt_cli.broker.start.own_files import is_log_directory
 from kfmt_cli.broker.version import PredictedFor
 from kfmt_cli.checks.history.scopes import HistoryCheck
@@ -50,15 +49,6 @@ _LOGS = LOGS | {UNKNOWN}
 _UNFINISHED = frozenset({BATCH_TRUNCATED, ZERO_TAIL, GARBAGE})
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedPaths:
-    """What `check` found."""
-
-    reports: list[CheckedDirectory]
-    starts: list[Start]
-    partitions: CheckedPartitions
-
-
 @dataclass(slots=True)
 class CheckPaths:
     """One call of `check`."""
@@ -88,10 +78,9 @@ class CheckPaths:
         """Check everything under some paths and show the result. Returns the exit code; raises
         UsageError."""
         self.run.sink.results(CHECK_RESULT)
-        found = self.look(paths)
-        return show(self.run, found.reports, found.starts, found.partitions)
+        return show(self.run, self.look(paths))
 
-    def look(self, paths: Sequence[GivenPath | str], *, together: bool = True) -> CheckedPaths:
+    def look(self, paths: Sequence[GivenPath | str], *, together: bool = True) -> CheckedPartitions:
         """Check everything under some paths; raises UsageError. together: whether directories with
         the same id are of one broker, not copies."""
         # A directory's name and its neighbours matter.
@@ -131,10 +120,10 @@ class CheckPaths:
         self._other_files(file for file in files if file.kind not in SEGMENT_KINDS)
         self._findings(self._of_histories)
         partitions.losses(folders)
-        starts = list(partitions.starts(folders, given if together else frozenset()))
-        partitions.checkpoints(folders, starts)
+        partitions.predict(folders, given if together else frozenset())
+        partitions.checkpoints(folders)
         partitions.tell_unread()
-        return CheckedPaths(list(self._reports.values()), starts, partitions)
+        return partitions
 
     @property
     def _checker(self) -> SegmentChecker:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from kfmt_cli.checks.history.scopes import HistoryCheck, HistoryFiles, Witnesses
 from kfmt_cli.checks.partition.names import not_partitions
 from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.commands.check.checked_directory import CheckedDirectory
-from kfmt_cli.commands.check.start import PartitionFacts, starts_of
+from kfmt_cli.commands.check.start import starts_of
 from kfmt_cli.commands.log_settings import compacts
 from kfmt_cli.disk.names import parsed_place, partition_folder, place_of, suffix_of
 from kfmt_cli.disk.tree import Folder, is_segment
@@ -44,9 +44,10 @@ _END_MISSING = frozenset({ZERO_TAIL, BATCH_TRUNCATED})
 
 @dataclass(slots=True)
 class CheckedPartitions:
-    """The directories that were checked, with their reports."""
+    """The directories that were checked, with their reports and the predicted starts."""
 
     reports: dict[str, CheckedDirectory]
+    """By name."""
     tell: Callable[[Finding], None]
     """Reports a finding."""
     report_of: Callable[[str], CheckedDirectory]
@@ -58,10 +59,13 @@ class CheckedPartitions:
     """The log directories among them, by path."""
     wanted: PredictedFor | None
     """The version that the user named."""
+    starts: list[Start] = field(default_factory=list)
     nexts: list[Next] = field(default_factory=list)
+    """The next start of each log directory."""
     brokers: list[tuple[Broker, dict[str, list[Replica]]]] = field(default_factory=list)
     """The brokers, each with the partitions of its log directories."""
     missing: list[tuple[str, list[str]]] = field(default_factory=list)
+    """The lines of each missing meta.properties, with the path of its directory."""
     _around: dict[str, LogDirectory] = field(default_factory=dict)
     _above_of: dict[str, LogDirectory] = field(default_factory=dict)
     _epochs: dict[str, list[tuple[int, int]] | None] = field(default_factory=dict)
@@ -75,7 +79,7 @@ class CheckedPartitions:
         files = HistoryFiles(epochs, snapshots, self._log_start(folder), self.unread)
         return [check_type(files) for check_type in checks_of(Scope.HISTORY)]
 
-    def starts(self, folders: list[Folder], given: frozenset[str]) -> Iterator[Start]:
+    def predict(self, folders: list[Folder], given: frozenset[str]) -> None:
         """Predict the start of each broker: what prevents it, and the effect on each partition.
 
         given: the paths of the directories that the user named.
@@ -110,8 +114,8 @@ class CheckedPartitions:
             troubles = broker.judge(replicas)
             for check in checks_of(Scope.BROKERS):
                 self._tell_all(check().look(broker, replicas))
-            yield from troubles
-            yield from self._of_broker(broker, replicas, troubles)
+            self.starts += troubles
+            self._of_broker(broker, replicas, troubles)
 
     def _replica(self, folder: Folder, above: LogDirectory, kafka: PredictedFor) -> Replica:
         """A partition with its predicted starts."""
@@ -119,23 +123,16 @@ class CheckedPartitions:
         report.marker = above.marker
         found: list[Start] = []
         try:
-            found += starts_of(self._facts(folder), above, self.interval, kafka)
+            found += starts_of(folder, report, above, self.interval, kafka)
         except InputError as error:
             self.unread(error)
         held = [(first, end - 1) for first, end in report.extents.values() if end > first]
         return Replica(folder, report.shown, {start.after: start for start in found}, held)
 
-    def _facts(self, folder: Folder) -> PartitionFacts:
-        report = self.reports[folder.name]
-        found = PartitionFacts(folder, report.shown, report.extents, report.all)
-        found.has_transactions = report.has_transactions
-        return found
-
     def _of_broker(
         self, broker: Broker, replicas: dict[str, list[Replica]], troubles: list[Start]
-    ) -> Iterator[Start]:
-        """Yield the starts on a broker's partitions, recording them in their reports and the next
-        start of each log directory in `nexts`."""
+    ) -> None:
+        """Record the starts on a broker's partitions, and the next start of each log directory."""
         reasons: list[str] = []
         for directory in broker.directories:
             after = CRASH if directory.marker is None else CLEAN
@@ -148,7 +145,7 @@ class CheckedPartitions:
                         reasons.append(start.reason)
                     if start.harms or not suffix_of(replica.name):
                         self.reports[replica.folder.name].starts.append(start)
-                        yield start
+                        self.starts.append(start)
         for directory in broker.directories:
             if directory.is_listed:
                 self.nexts.append(broker.next_start(directory, reasons))
@@ -209,7 +206,7 @@ class CheckedPartitions:
             for check in checks_of(Scope.OFFSETS):
                 self._tell_all(check().look(known))
 
-    def checkpoints(self, folders: list[Folder], starts: list[Start]) -> None:
+    def checkpoints(self, folders: list[Folder]) -> None:
         """Check offsets in checkpoints against the logs, and failing starts against findings."""
         for folder in folders:
             directory = self.directories.get(str(Path(folder.path)))
@@ -226,7 +223,7 @@ class CheckedPartitions:
                 }
                 for check in checks_of(Scope.CHECKPOINTS):
                     self._tell_all(check().look(folder, directory, extents, proven))
-        for start in starts:
+        for start in self.starts:
             for check in checks_of(Scope.STARTS):
                 self._tell_all(check().look(start, self.report_of(start.file).all))
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from operator import attrgetter
-from typing import Protocol
 
-from kfmt_cli.broker.start.brokers import Next
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
 from kfmt_cli.commands.check.advice import BRING_BACK, steps_of
 from kfmt_cli.commands.check.checked_directory import CHECK_RESULT, CheckedDirectory
+from kfmt_cli.commands.check.directories import CheckedPartitions
 from kfmt_cli.commands.check.start import start_row
 from kfmt_cli.commands.run import Run
 from kfmt_cli.disk.kinds import INDEXES
@@ -53,19 +52,10 @@ _COLUMNS: tuple[LineColumn[CheckedDirectory], ...] = (
 )
 
 
-class Outlook(Protocol):
-    """Next start of each log directory, and the lines of each missing meta.properties with the
-    path of its directory."""
-
-    nexts: list[Next]
-    missing: list[tuple[str, list[str]]]
-
-
-def show(
-    run: Run, reports: list[CheckedDirectory], starts: list[Start], found: Outlook
-) -> ExitCode:
+def show(run: Run, found: CheckedPartitions) -> ExitCode:
     """Show all findings and predictions; returns the exit code."""
-    listed = sorted((report for report in reports if not report.is_empty), key=attrgetter("rank"))
+    reports = (report for report in found.reports.values() if not report.is_empty)
+    listed = sorted(reports, key=attrgetter("rank"))
     sink = run.sink
     if sink.only_findings:
         for report in listed:
@@ -76,13 +66,13 @@ def show(
         return run.end()
     for report in listed:
         run.summary.add(_result(report))
-    steps = list(steps_of(listed, starts, found.missing, run.complain))
+    steps = list(steps_of(listed, found.starts, found.missing, run.complain))
     if sink.for_people:
-        return _show_people(run, listed, starts, found, steps)
+        return _show_people(run, listed, found, steps)
     for report in listed:
         sink.document(PARTITION, _row(report), ())
     _find(run, listed)
-    for start in starts:
+    for start in found.starts:
         sink.document(BROKER_START, start_row(start), ())
     for step in steps:
         row: dict[str, object] = {"file": step.file, "command": step.command, "price": step.price}
@@ -93,18 +83,14 @@ def show(
         row |= next_start.kafka.row
         del row["kafka"]
         sink.document(LOG_DIRECTORY, row, ())
-    for line in _answers(starts, found, steps, PLAIN, run.summary.unread):
+    for line in _answers(found, steps, PLAIN, run.summary.unread):
         sink.answer(line)
     sink.next_steps(steps)
     return run.end()
 
 
 def _show_people(
-    run: Run,
-    listed: list[CheckedDirectory],
-    starts: list[Start],
-    found: Outlook,
-    steps: list[NextStep],
+    run: Run, listed: list[CheckedDirectory], found: CheckedPartitions, steps: list[NextStep]
 ) -> ExitCode:
     """Show the findings by kind, the directories that need attention, and the answers."""
     sink, theme = run.sink, run.sink.out.theme
@@ -126,7 +112,7 @@ def _show_people(
     if ignored := sum(report.hidden for report in listed):
         words = f"{count(ignored, 'finding')} hidden by --only or --ignore"
         sink.remark(f"{words}, but included in the start prediction")
-    answers = _answers(starts, found, steps, theme, run.summary.unread)
+    answers = _answers(found, steps, theme, run.summary.unread)
     answers += step_lines(steps, theme, width)
     if len(answers) == 1 and not bad:
         run.summary.answer = answers.pop()
@@ -138,16 +124,12 @@ def _show_people(
 
 
 def _answers(
-    starts: list[Start],
-    found: Outlook,
-    steps: list[NextStep],
-    theme: Theme,
-    unread: int,
+    found: CheckedPartitions, steps: list[NextStep], theme: Theme, unread: int
 ) -> list[str]:
     """Lines that say whether a broker starts, and what is lost."""
     lines = [theme.paint("bold", line) for line in _deleted_lines(steps)]
-    lines += next_start_lines(found.nexts, starts, theme, unread)
-    return lines + list(lost_lines(starts, theme))
+    lines += next_start_lines(found.nexts, found.starts, theme, unread)
+    return lines + list(lost_lines(found.starts, theme))
 
 
 def _deleted_lines(steps: list[NextStep]) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kfmt_cli.broker.cluster.cluster_image import ClusterImage, PartitionInMetadata
 from kfmt_cli.broker.start.own_files import HIGH_WATERMARKS
-from kfmt_cli.commands.check.checked_directory import CheckedDirectory
-from kfmt_cli.commands.check.command import CheckedPaths, CheckPaths
+from kfmt_cli.commands.check.command import CheckPaths
+from kfmt_cli.commands.check.directories import CheckedPartitions
 from kfmt_cli.commands.replicas.branches import Compared, compared
 from kfmt_cli.commands.replicas.evidence import evidence_of
 from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica, Place, copies_of, nodes_of
@@ -122,7 +122,7 @@ class CompareDisks:
         task = CheckPaths(self.run, self.jobs, self.limit, prints=True)
         return self.compare(task.look(paths, together=False), orders)
 
-    def compare(self, checked: CheckedPaths, orders: Sequence[str] = ()) -> DeadCluster:
+    def compare(self, checked: CheckedPartitions, orders: Sequence[str] = ()) -> DeadCluster:
         """Compare the replicas that `check` found; raises UsageError, InputError."""
         unread: list[InputError] = []
         nodes = nodes_of(checked, unread)
@@ -131,7 +131,7 @@ class CompareDisks:
         deciding, evidence = deciding_metadata(nodes)
         image = None if deciding is None else deciding.image
         evidence += judge_nodes(nodes, deciding)
-        copies = copies_of(nodes, _reports(checked), unread)
+        copies = copies_of(nodes, checked.reports, unread)
         elections, chosen = None, list[Order]()
         if image is not None:
             elections = Elections(image, [node for node in nodes if _is_broker(node, image)])
@@ -315,7 +315,3 @@ def _of_other_topics(copies: Sequence[DiskReplica]) -> Iterator[DiskReplica]:
 
     for its in sorted(of_topics.values(), key=worth)[:-1]:
         yield from its
-
-
-def _reports(checked: CheckedPaths) -> Mapping[str, CheckedDirectory]:
-    return {report.shown: report for report in checked.reports}

@@ -22,7 +22,7 @@ from kfmt_cli.broker.start.own_files import (
 from kfmt_cli.broker.start.ranges import Ranges, merged, ranges_of, without
 from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.commands.check.checked_directory import CheckedDirectory
-from kfmt_cli.commands.check.command import CheckedPaths
+from kfmt_cli.commands.check.directories import CheckedPartitions
 from kfmt_cli.core.urls import name_text
 from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.disk.given import is_tiered
@@ -164,15 +164,15 @@ class ClusterNode:
         return NO_EPOCH  # empty before 3.7
 
 
-def nodes_of(checked: CheckedPaths, unread: list[InputError]) -> list[ClusterNode]:
+def nodes_of(checked: CheckedPartitions, unread: list[InputError]) -> list[ClusterNode]:
     """The nodes whose directories were checked; errors of unreadable files are added to
     `unread`."""
     found: list[ClusterNode] = []
-    for broker, replicas in checked.partitions.brokers:
+    for broker, replicas in checked.brokers:
         node = ClusterNode(len(found), broker, replicas)
         node.image = _image(node, unread)
         found.append(node)
-    for next_start in checked.partitions.nexts:
+    for next_start in checked.nexts:
         for node in found:
             is_its = any(next_start.file == name_text(d.path) for d in node.directories)
             if is_its and not next_start.starts and node.why_no_start is None:

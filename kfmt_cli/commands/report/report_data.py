@@ -151,8 +151,8 @@ class Gathering:
         )
         run.sink.results(CHECK_RESULT)
         found = task.look(given)
-        show(run, found.reports, found.starts, found.partitions)
-        if len(found.partitions.brokers) > 1:
+        show(run, found)
+        if len(found.brokers) > 1:
             cluster = CompareDisks(run, self.jobs, self.limit).compare(found)
             if cluster.elections is None or len(cluster.elections.brokers) < 2:
                 return
