@@ -11,13 +11,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from kfmt_cli.broker.offsets.seek import blocks_from
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
 from kfmt_cli.broker.start.ranges import merged, size_of_ranges, without
 from kfmt_cli.commands.check.checked_directory import CheckedDirectory
-from kfmt_cli.commands.check.deleted import deleted_in
 from kfmt_cli.disk.given import RSM_PRIVATE_KEY
-from kfmt_cli.disk.names import real_path
+from kfmt_cli.disk.kinds.logs import DELETED_LOG
+from kfmt_cli.disk.names import mark_of, real_path
 from kfmt_cli.disk.opening import is_on_disk
+from kfmt_cli.disk.tree import Folder
+from kfmt_cli.errors import InputError
 from kfmt_cli.findings import files as kind_codes
 from kfmt_cli.findings import partition as partition_codes
 from kfmt_cli.findings.consequences import REBUILD_ABORTS, WANT_INDEX
@@ -91,10 +94,38 @@ def _bring_back(
 ) -> Iterator[NextStep]:
     """Copy deleted records before a broker removes them."""
     yield from _for_each(
-        deleted_in(listed, complain),
+        _deleted_in(listed, complain),
         lambda path: f"{BRING_BACK} {path} DST",
         lambda n: f"brings back {count(n, 'deleted record')}; a broker removes them once it starts",
     )
+
+
+def _deleted_in(
+    reports: Sequence[CheckedDirectory], complain: Callable[[str], None]
+) -> Iterator[tuple[CheckedDirectory, int]]:
+    """The number of records that are still in directories marked -delete and in logs marked
+    .deleted, of each partition that has some. complain: receives errors about unreadable logs."""
+    for report in reports:
+        if report.folder is None:
+            continue
+        is_topic = mark_of(report.folder.path.rstrip("/")) == "delete"
+        records = _deleted_records(report.folder, complain) + (report.records if is_topic else 0)
+        if records:
+            yield report, records
+
+
+def _deleted_records(folder: Folder, complain: Callable[[str], None]) -> int:
+    """The number of records in a directory's deleted logs, by their batch headers."""
+    n_records = 0
+    for name in folder.files:
+        if name.endswith(DELETED_LOG) and name not in folder.special:
+            try:
+                for block in blocks_from(folder.input(name)):
+                    n_records += int(block.batches.records_count.sum())
+            except InputError as error:
+                if not error.is_gone:  # a broker removes it after a minute
+                    complain(str(error))
+    return n_records
 
 
 def _rescue(listed: Sequence[CheckedDirectory], helped: set[str]) -> Iterator[NextStep]:
