@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kfmt_cli.broker.cluster.placement import GROUPS
 from kfmt_cli.broker.state import replay_of
-from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.run import Run
+from kfmt_cli.commands.state.internal_topics import taken
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.errors import InputError
-from kfmt_cli.findings.finding import Finding, Findings
-from kfmt_cli.log.stream import stream
+from kfmt_cli.findings.finding import Findings
 from kfmt_cli.rows.types.state_types import COMMITTED_OFFSET
 
 
@@ -43,39 +42,23 @@ def committed_offsets(
     for partition in partitions:
         if partition.place[0] != GROUPS:
             continue
-        try:
-            rows = list(_rows(run, partition, limit))
-        except InputError as error:
-            run.complain(str(error))
-            continue
-        for row in rows:
-            key = row.group, row.topic, row.partition
-            if key not in found or found[key].commit_timestamp < row.commit_timestamp:
-                found[key] = row
+        with run.complaining():
+            for row in _rows(run, partition, limit):
+                key = row.group, row.topic, row.partition
+                if key not in found or found[key].commit_timestamp < row.commit_timestamp:
+                    found[key] = row
     return [found[key] for key in sorted(found)]
 
 
-def _rows(run: Run, partition: Partition, limit: Limit) -> Iterable[CommittedOffset]:
+def _rows(run: Run, partition: Partition, limit: Limit) -> Iterator[CommittedOffset]:
     replay = replay_of(GROUPS)
     for file in partition.logs:
         findings = Findings(run.most_findings)
-        with open_checked(file, read_ahead=False) as log:
-            for record in stream(log, limit):
-                if isinstance(record, Finding):
-                    run.tell(record, findings)
-                else:
-                    replay.take(record)
+        for finding in taken(replay, file, limit):
+            run.tell(finding, findings)
         run.left_out(file.name, findings)
     for row in replay.state()[COMMITTED_OFFSET].values():
-        values: Mapping[str, object] = dict(zip(COMMITTED_OFFSET.names, row, strict=True))
-        topic, number, offset = values["topic"], values["partition"], values["offset"]
-        if isinstance(number, int) and isinstance(offset, int):
-            metadata, at = values["metadata"], values["commit_timestamp"]
-            yield CommittedOffset(
-                str(values["group"]),
-                str(topic),
-                number,
-                offset,
-                None if metadata is None else str(metadata),
-                at if isinstance(at, int) else -1,
-            )
+        of = Fields(zip(COMMITTED_OFFSET.names, row, strict=True))
+        yield CommittedOffset(
+            *(of.group, of.topic, of.partition, of.offset, of.metadata, of.commit_timestamp)
+        )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kfmt_cli.broker.start.metadata_files import snapshots_of
 from kfmt_cli.broker.state import is_replayed
 from kfmt_cli.broker.state.replay import Replay
 from kfmt_cli.checks.log.verifier import open_checked
@@ -73,7 +74,7 @@ def _in(target: GivenPath, of_topic: str | None) -> Iterator[tuple[str, TopicPar
         topic = place_of(named.name)[0] or (of_topic if given else None)
         if topic is None or not is_replayed(topic) or (mark_of(named.name) and not given):
             continue
-        partition = _of_folder(folder, folder.name, topic, str(named.parent))
+        partition = _of_folder(folder, topic, str(named.parent))
         if partition.logs or partition.snapshots:
             yield str(named.resolve()), partition
 
@@ -87,20 +88,16 @@ def _of_file(file: Input, of_topic: str | None) -> TopicPartition:
     return TopicPartition(file.name, topic, logs, snapshots, None)
 
 
-def _of_folder(folder: Folder, name: str, topic: str, log_directory: str) -> TopicPartition:
-    inputs = [folder.input(file) for file in folder.files if file not in folder.special]
-    snapshots = [
-        input_ for input_ in inputs if input_.kind is KRAFT_SNAPSHOT and end_of(input_) is not None
-    ]
+def _of_folder(folder: Folder, topic: str, log_directory: str) -> TopicPartition:
+    snapshots = [file for file in snapshots_of(folder) if end_of(file) is not None]
     snapshots.sort(key=lambda snapshot: end_of(snapshot) or 0, reverse=True)
-    whole = [snapshot for snapshot in snapshots if snapshot.path.endswith(".checkpoint")]
-    return TopicPartition(name, topic, folder.logs, whole, log_directory)
+    return TopicPartition(folder.name, topic, folder.logs, snapshots, log_directory)
 
 
-def taken(replay: Replay, log: Input) -> Iterator[Finding]:
+def taken(replay: Replay, log: Input, limit: Limit | None = None) -> Iterator[Finding]:
     """The findings of a log whose records a replay takes; raises InputError."""
     with open_checked(log, read_ahead=False) as opened:
-        for record in stream(opened, Limit()):
+        for record in stream(opened, limit or Limit()):
             if isinstance(record, Finding):
                 yield record
             else:
