@@ -17,11 +17,9 @@ from kfmt_cli.commands.run import Cells, Run, in_pieces
 from kfmt_cli.commands.state.internal_topics import taken
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.times import time_text
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.names import mark_of, place_of
+from kfmt_cli.disk.names import place_of
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.tree import classify, listing
+from kfmt_cli.disk.tree import Folder, listing
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Findings, is_error
 from kfmt_cli.render.style import grouped, safe
@@ -170,44 +168,31 @@ class ShowTransactions:
         """The state of __transaction_state in a log directory; reports damage in it."""
         if log_directory in self._known:
             return self._known[log_directory]
-        known = Coordinators()
-        for folder in self._folders(log_directory):
-            if place_of(folder)[0] != COORDINATOR or mark_of(folder):
-                continue  # a broker does not serve it
-            replay, findings = replay_of(COORDINATOR), Findings(self.run.most_findings)
-            for path in self._logs(log_directory / folder):
-                is_new = self._is_new(Path(path))
-                try:
-                    for finding in taken(replay, classify(path, name_text(path))):
-                        known.is_damaged |= is_error(finding)
-                        if is_new:
-                            self.run.tell(finding, findings)
-                except InputError as error:
-                    known.is_damaged = True
-                    self.run.complain(str(error))
-            self.run.left_out(name_text(str(log_directory / folder)), findings)
-            ids = [Fields(row) for _, row in replay.rows()]
-            ids.sort(key=attrgetter("transactional_id"))
-            known.states |= {of.producer_id: of for of in ids}
-        self._known[log_directory] = known
+        known = self._known[log_directory] = Coordinators()
+        with self.run.complaining():
+            for name in listing(str(log_directory)).partitions:
+                if place_of(name)[0] == COORDINATOR:
+                    with self.run.complaining():
+                        self._learn(known, listing(str(log_directory / name)))
         return known
 
-    def _folders(self, log_directory: Path) -> tuple[str, ...]:
-        """The names of the partition directories in a log directory."""
-        try:
-            return listing(str(log_directory)).folders
-        except InputError as error:
-            self.run.complain(str(error))
-            return ()
-
-    def _logs(self, folder: Path) -> list[str]:
-        """The paths of the logs in a partition directory."""
-        try:
-            files = listing(str(folder)).files
-        except InputError as error:
-            self.run.complain(str(error))
-            return []
-        return [str(folder / name) for name in files if name.endswith(LOG.suffix)]
+    def _learn(self, known: Coordinators, folder: Folder) -> None:
+        """Add the states in a partition of __transaction_state."""
+        replay, findings = replay_of(COORDINATOR), Findings(self.run.most_findings)
+        for log in folder.logs:
+            is_new = self._is_new(Path(log.path))
+            try:
+                for finding in taken(replay, log):
+                    known.is_damaged |= is_error(finding)
+                    if is_new:
+                        self.run.tell(finding, findings)
+            except InputError as error:
+                known.is_damaged = True
+                self.run.complain(str(error))
+        self.run.left_out(folder.name, findings)
+        ids = [Fields(row) for _, row in replay.rows()]
+        ids.sort(key=attrgetter("transactional_id"))
+        known.states |= {of.producer_id: of for of in ids}
 
 
 def _cell(value: object) -> str | int | None:
@@ -217,9 +202,7 @@ def _cell(value: object) -> str | int | None:
 def _goes_on(partition: Partition) -> bool:
     """Whether the directory has logs after the last one given."""
     last = max(log.base for log in partition.logs)
-    names = listing(str(partition.folder)).files
-    logs = (classify(name, name) for name in names if name.endswith(LOG.suffix))
-    return any(log.base > last for log in logs)
+    return any(log.base > last for log in listing(str(partition.folder)).logs)
 
 
 def _is_hanging(
