@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from kfmt_cli.broker.retention_rules import (
@@ -27,13 +26,13 @@ from kfmt_cli.commands.log_settings import SettingsOf, with_sources
 from kfmt_cli.commands.retention.lines import Freed, fate_line, freed_lines, heading, roll_line
 from kfmt_cli.commands.retention.remote_end import UNKNOWN, remote_end
 from kfmt_cli.commands.run import Run
-from kfmt_cli.core.source import FileSource
+from kfmt_cli.core.source import FileSource, Source
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.fixed import TIME_INDEX as TIMES
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import mark_of
-from kfmt_cli.disk.opening import descriptor, file_at, is_elsewhere
+from kfmt_cli.disk.opening import descriptor, opened_elsewhere
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.targets import GivenPath
 from kfmt_cli.disk.tree import is_segment, listing, modified_ms, size_of
@@ -230,51 +229,38 @@ def facts_of(
 
 def _last_time(file: Input) -> tuple[int | None, str]:
     """Timestamp of the last entry of a segment's time index, or None and the reason."""
-    with _opened(file, TIMES.suffix) as opened:
-        if opened is None:
+    with _opened(file, TIMES.suffix) as index:
+        if index is None:
             return None, "it has no time index"
-        size, read = opened
-        if size < _ENTRY:
+        n_entries = (index.size or 0) // _ENTRY
+        if not n_entries:
             return None, "its time index is empty"
-        data = read(8, size // _ENTRY * _ENTRY - _ENTRY)
+        data = index.block((n_entries - 1) * _ENTRY, 8, 8)
     time = int.from_bytes(data, "big", signed=True)
     return time, "" if time >= 0 else "its time index has no timestamp"
 
 
 @contextmanager
-def _opened(log: Input, suffix: str) -> Iterator[tuple[int, Callable[[int, int], bytes]] | None]:
-    """The size of a file next to a log, and a function that reads `n` bytes at a position, which
-    raises InputError; None without the file. Raises InputError. Kept cheap: there may be 28,000
-    files."""
+def _opened(log: Input, suffix: str) -> Iterator[Source | None]:
+    """A file next to a log; None if it is missing. Raises InputError. Kept cheap: there may be
+    28,000 files."""
     path = f"{log.path.removesuffix('.log')}{suffix}"
     name = f"{log.name.removesuffix('.log')}{suffix}"
-    with ExitStack() as stack:
-        try:
-            opened = _open(path, name, stack)
-        except FileNotFoundError:
-            opened = None
-        except OSError as error:
-            raise InputError(f"{name}: cannot be read: {error.strerror}", file=name) from error
-        except InputError as error:
-            if not error.is_gone:
-                raise
-            opened = None
-        yield opened
-
-
-def _open(path: str, name: str, stack: ExitStack) -> tuple[int, Callable[[int, int], bytes]]:
-    """The size of a file, and what reads it until the stack closes; raises InputError, OSError."""
-    if is_elsewhere(path):
-        file = stack.enter_context(file_at(path))
-
-        def read(n: int, position: int) -> bytes:
-            file.seek(position)
-            return file.read(n)
-
-        return file.seek(0, os.SEEK_END), read
-    source = FileSource(descriptor(path), name)
-    stack.callback(source.close)
-    return source.size or 0, lambda n, position: source.block(position, n, n)
+    source: Source | None = None
+    try:
+        source = opened_elsewhere(path) or FileSource(descriptor(path), name)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read: {error.strerror}", file=name) from error
+    except InputError as error:
+        if not error.is_gone:
+            raise
+    try:
+        yield source
+    finally:
+        if source is not None:
+            source.close()
 
 
 def active_of(file: Input) -> tuple[ActiveFacts, int]:
@@ -306,15 +292,14 @@ def active_of(file: Input) -> tuple[ActiveFacts, int]:
 def _last_entry(log: Input, suffix: str, width: int) -> tuple[int, int]:
     """Number of entries of an index without trailing zeros, and the last entry's last number;
     raises InputError."""
-    with _opened(log, suffix) as opened:
-        if opened is None:
+    with _opened(log, suffix) as index:
+        if index is None:
             return 0, 0
-        size, read = opened
 
         def entry(i: int) -> bytes:
-            return read(width, i * width)
+            return index.block(i * width, width, width)
 
-        low, high = 0, size // width
+        low, high = 0, (index.size or 0) // width
         if high and any(entry(high - 1)):
             low = high
         while low < high:
