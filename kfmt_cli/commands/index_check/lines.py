@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timezone
 
 from kfmt_cli.broker.offsets.lookup import IndexSearch, Lookup
 from kfmt_cli.core.layout.fields import Fields
+from kfmt_cli.core.times import time_text
 from kfmt_cli.render.style import Theme, count, grouped, safe
 
 
@@ -64,8 +64,5 @@ def _batch(batch: Fields) -> str:
 def _value(column: str, value: int) -> str:
     if column != "timestamp":
         return grouped(value) if column.endswith("position") else str(value)
-    try:
-        moment = datetime.fromtimestamp(value / 1000, timezone.utc)
-    except (OverflowError, ValueError, OSError):
-        return str(value)
-    return f"{value} ({moment:%Y-%m-%d %H:%M:%S}.{value % 1000:03d})"
+    text = time_text(value)
+    return str(value) if text.endswith(" ms") else f"{value} ({text})"
