@@ -29,29 +29,26 @@ class Checksums(LogCheck):
 
     def take(self, run: Block, records: Records | None) -> Iterable[Finding]:
         del records
-        wrong = run.batches.crc_valid == 0
-        return () if not wrong.any() else map(self._mismatch(run), np.flatnonzero(wrong).tolist())
+        wrong = np.flatnonzero(run.batches.crc_valid == 0)
+        return [_mismatch(run, i) for i in wrong.tolist()]
 
-    @staticmethod
-    def _mismatch(run: Block):  # type: ignore[no-untyped-def]
-        batches = run.batches
 
-        def finding(i: int) -> Finding:
-            stored, computed = int(batches.crc[i]), int(batches.crc_computed[i])
-            position, size = int(batches.position[i]), int(batches.size[i])
-            offset = int(batches.base_offset[i])
-            covered = position + CHECKED_FROM[int(batches.magic[i])]
-            return about_batch(
-                run,
-                i,
-                codes.CRC_MISMATCH,
-                f", offsets {offset}–{batches.last_offset[i]}: stored {stored:08x}, "
-                f"computed {computed:08x} over bytes {covered}–{position + size - 1}",
-                expected=f"{computed:08x}",
-                found=f"{stored:08x}",
-            )
-
-        return finding
+def _mismatch(run: Block, i: int) -> Finding:
+    """The finding for a batch that fails its checksum."""
+    batches = run.batches
+    stored, computed = int(batches.crc[i]), int(batches.crc_computed[i])
+    position, size = int(batches.position[i]), int(batches.size[i])
+    offset = int(batches.base_offset[i])
+    covered = position + CHECKED_FROM[int(batches.magic[i])]
+    return about_batch(
+        run,
+        i,
+        codes.CRC_MISMATCH,
+        f", offsets {offset}–{batches.last_offset[i]}: stored {stored:08x}, "
+        f"computed {computed:08x} over bytes {covered}–{position + size - 1}",
+        expected=f"{computed:08x}",
+        found=f"{stored:08x}",
+    )
 
 
 class Headers(LogCheck):
