@@ -107,13 +107,8 @@ class Tally:
     warnings: int
     notes: int
 
-    def count(self, findings: Iterable[Finding]) -> None:
-        """Add findings to the counts."""
-        for finding in findings:
-            self.count_more(finding.code, 1)
-
-    def count_more(self, code: Code, number: int) -> None:
-        """Add a number of findings of a kind to the counts."""
+    def count(self, code: Code, number: int = 1) -> None:
+        """Add findings of a kind to the counts."""
         self.errors += number * (code.severity is Severity.ERROR)
         self.warnings += number * (code.severity is Severity.WARNING)
         self.notes += number * (code.severity is Severity.NOTE)

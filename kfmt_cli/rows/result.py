@@ -56,7 +56,7 @@ class Result(Tally):
     def take(self, findings: Iterable[Finding]) -> None:
         """Count findings and keep those to show."""
         for finding in findings:
-            self.count([finding])
+            self.count(finding.code)
             self.findings.take([finding])
 
     def row(self) -> dict[str, object]:

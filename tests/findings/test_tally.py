@@ -34,7 +34,7 @@ def test_findings_are_counted_by_severity(numbers: tuple[int, int, int]) -> None
     counted = Counted()
     for _ in range(2):
         for severity, n in zip(Severity, numbers, strict=True):
-            counted.count([Finding("f", of(severity), 0, "x")] * n)
+            counted.count(of(severity), n)
     assert (counted.errors, counted.warnings, counted.notes) == tuple(2 * n for n in numbers)
 
 

@@ -305,7 +305,7 @@ class CheckPaths:
         for code, number in findings.left_out():
             report = self._report_of(findings.held[0].file)
             if self.takes(code.name):
-                report.count_more(code, number)
+                report.count(code, number)
                 report.findings.leave_out(code, number)
             else:
                 report.hidden += number
@@ -318,7 +318,7 @@ class CheckPaths:
         if is_looked_at:
             report.all.append(finding)
         if self.takes(finding.code.name):
-            report.count([finding])
+            report.count(finding.code)
             report.findings.take([finding])
         else:
             report.hidden += 1

@@ -230,7 +230,7 @@ class Export:
                 if finding.code in UNREAD:
                     yield InputError(finding.message.replace(path, result.file))
                     continue
-                result.count([finding])
+                result.count(finding.code)
                 if result.findings.admits(finding):
                     yield replace(finding, file=result.file)
         yield result

@@ -145,7 +145,7 @@ class Verify:
 def _counted(result: Result, found: Iterable[Finding]) -> Iterator[Finding]:
     """Count all findings in the result and yield those to show."""
     for finding in found:
-        result.count([finding])
+        result.count(finding.code)
         if result.findings.admits(finding):
             yield finding
 
