@@ -181,7 +181,7 @@ def _index_wanted(report: CheckedDirectory) -> bool | None:
         return None  # nothing is changed in an archive
     advice = [finding.code.advice for finding in report.findings if finding.code.advice]
     wants_aborts = any(REBUILD_ABORTS in words for words in advice)
-    if not (wants_aborts or any(map(_wants_index, advice))) or report.has_damaged_log:
+    if not (wants_aborts or any(map(_wants_index, advice))) or report.errors_in_logs:
         return None
     return wants_aborts
 

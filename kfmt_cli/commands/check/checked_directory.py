@@ -9,7 +9,7 @@ from kfmt_cli.broker.start.ranges import size_of_ranges
 from kfmt_cli.checks.history.facts import LogPrint
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import Folder
-from kfmt_cli.findings.finding import Finding, Findings, Severity, Tally
+from kfmt_cli.findings.finding import Finding, Findings, Tally, is_error
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.result import ResultType
 
@@ -71,12 +71,9 @@ class CheckedDirectory(Tally):
         return (-fails, -self.errors, -lost, -self.warnings, -self.notes)
 
     @property
-    def has_damaged_log(self) -> bool:
-        """Whether one of its logs has an error."""
-        return any(
-            finding.code.severity is Severity.ERROR and finding.file.endswith(LOG.suffix)
-            for finding in self.all
-        )
+    def errors_in_logs(self) -> list[Finding]:
+        """The findings of severity error in its logs."""
+        return [each for each in self.all if is_error(each) and each.file.endswith(LOG.suffix)]
 
     def after(self, kind: str) -> Start | None:
         """The predicted start of this kind, CRASH or CLEAN; None if not predicted."""

@@ -35,7 +35,7 @@ from kfmt_cli.disk.names import parsed_place, partition_folder, place_of, suffix
 from kfmt_cli.disk.tree import Folder, is_segment
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, ZERO_TAIL
-from kfmt_cli.findings.finding import Finding, Severity
+from kfmt_cli.findings.finding import Finding
 from kfmt_cli.topics import CLUSTER_METADATA
 
 # Findings for a log whose end is missing.
@@ -191,10 +191,8 @@ class CheckedPartitions:
             is_compacted = self._compacts(place[0], named.parent)
             damaged = frozenset(
                 folder.input(Path(finding.file).name).base
-                for finding in report.all
-                if finding.code.severity is Severity.ERROR
-                and finding.file.endswith(".log")
-                and finding.code not in _END_MISSING
+                for finding in report.errors_in_logs
+                if finding.code not in _END_MISSING
             )
             log_start = above.offset(LOG_STARTS, key)
             epochs = self._epochs.get(folder.path)

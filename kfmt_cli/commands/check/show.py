@@ -144,7 +144,7 @@ def _deleted_lines(steps: list[NextStep]) -> list[str]:
 def _find(run: Run, listed: list[CheckedDirectory]) -> None:
     """Show the findings of each directory, with the predicted effect of a start on it."""
     for report in listed:
-        is_damaged = report.has_damaged_log
+        is_damaged = bool(report.errors_in_logs)
         for finding in report.findings:
             run.seen(finding)
             run.sink.finding(_with_outcome(finding, report, is_damaged))

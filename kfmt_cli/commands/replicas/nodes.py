@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,11 +27,10 @@ from kfmt_cli.core.urls import name_text
 from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.disk.given import is_tiered
 from kfmt_cli.disk.kinds import PARTITION_METADATA
-from kfmt_cli.disk.kinds.kind import Input, read_whole
+from kfmt_cli.disk.kinds.kind import read_whole
 from kfmt_cli.disk.names import parsed_place, suffix_of
 from kfmt_cli.disk.tree import Folder, classify
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings.finding import Severity
 from kfmt_cli.topics import CLUSTER_METADATA
 
 Place = tuple[str, int]
@@ -264,7 +263,8 @@ def _damaged(folder: Folder, report: CheckedDirectory, unread: list[InputError])
     found = [pair for pair in zip(named, ends, strict=True) if pair[0] not in was_read]
     bases = sorted(report.extents)
     following = dict(zip(bases, [*bases[1:], None], strict=True)) if bases else {}
-    for file in _with_errors(folder, report):
+    wrong = {Path(finding.file).name for finding in report.errors_in_logs}
+    for file in map(folder.input, sorted(wrong.intersection(folder.files))):
         base = file.base
         try:
             in_log = ranges_of(file, base)
@@ -273,13 +273,3 @@ def _damaged(folder: Folder, report: CheckedDirectory, unread: list[InputError])
             continue
         found += without(in_log.held(following.get(base)), in_log.undamaged())
     return merged(found)
-
-
-def _with_errors(folder: Folder, report: CheckedDirectory) -> Iterator[Input]:
-    """The logs of a partition with findings of severity error."""
-    names = {
-        Path(finding.file).name
-        for finding in report.all
-        if finding.code.severity is Severity.ERROR and finding.file.endswith(".log")
-    }
-    return (folder.input(name) for name in folder.files if name in names)
