@@ -66,11 +66,11 @@ def code_chapters() -> Iterator[tuple[str, list[Code]]]:
     """All codes, by subject: from reading, writing and starts, from every kind of file and from
     every check."""
     from kfmt_cli.disk.kinds import KINDS
-    from kfmt_cli.findings import damage, files, history, writing
+    from kfmt_cli.findings import damage, files, history
 
     yield "Logs", _codes(damage, scopes=(Scope.HEADERS, Scope.RECORDS))
     of_kinds = [code for kind in KINDS for code in kind.codes]
-    of_files = _codes(files, writing, scopes=(Scope.SEGMENT,), more=of_kinds)
+    of_files = _codes(files, scopes=(Scope.SEGMENT,), more=of_kinds)
     yield "Indexes, snapshots and checkpoints", of_files
     yield "Directories", _codes(scopes=(Scope.PARTITION, Scope.DIRECTORY))
     together = (Scope.HISTORY, Scope.OFFSETS, Scope.CHECKPOINTS, Scope.STARTS)

@@ -47,10 +47,9 @@ LENGTH_TOO_SMALL = error(
     "A batch's length field is below the minimum.",
     COPY + NEXT_SEGMENT,
     after_crash=CUT,
-    after_clean_shutdown=STOP
-    + (
-        " If it is the last batch of the last segment and the length is less than 14, the broker "
-        "does not start."
+    after_clean_shutdown=(
+        f"{STOP} If it is the last batch of the last segment and the length is less than 14, the "
+        "broker does not start."
     ),
 )
 LENGTH_TOO_BIG = error(
@@ -58,11 +57,10 @@ LENGTH_TOO_BIG = error(
     "A batch's length field extends past the next undamaged batch or the end of the file.",
     COPY + NEXT_SEGMENT,
     after_crash=CUT,
-    after_clean_shutdown=STOP
-    + (
-        " If the length is near 2^31, every fetch that includes this batch fails as a whole. If "
-        "it is the last batch of the last segment, the log end offset is then the segment's base "
-        "offset."
+    after_clean_shutdown=(
+        f"{STOP} If the length is near 2^31, every fetch that includes this batch fails as a "
+        "whole. If it is the last batch of the last segment, the log end offset is then the "
+        "segment's base offset."
     ),
 )
 MAGIC_UNKNOWN = error(
@@ -101,11 +99,10 @@ GARBAGE = error(
     "Bytes that are not a record batch.",
     COPY + NEXT_SEGMENT,
     after_crash=CUT,
-    after_clean_shutdown=STOP
-    + (
-        " After the last batch of the last segment: if the bytes read as a length below 14, the "
-        "broker does not start; if they read as a length past the end of the file, every record "
-        "is delivered."
+    after_clean_shutdown=(
+        f"{STOP} After the last batch of the last segment: if the bytes read as a length below "
+        "14, the broker does not start; if they read as a length past the end of the file, every "
+        "record is delivered."
     ),
 )
 DECOMPRESSION_FAILED = error(
@@ -141,10 +138,10 @@ CONTROL_MALFORMED = error(
     "A control record's key or value is too short.",
     REPLICA.rstrip(),
     after_crash="The broker does not start if it rebuilds producer state from this record.",
-    after_clean_shutdown=KEPT
-    + (
-        " If the key is too short, read_committed consumers get an error at this batch. If only "
-        "the value is too short, no read_committed consumer received a wrong record in tests."
+    after_clean_shutdown=(
+        f"{KEPT} If the key is too short, read_committed consumers get an error at this batch. If "
+        "only the value is too short, no read_committed consumer received a wrong record in "
+        "tests."
     ),
 )
 SNAPSHOT_HEADER_MISSING = error(

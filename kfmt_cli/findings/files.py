@@ -1,9 +1,9 @@
-"""Findings from reading files other than logs."""
+"""Findings from reading and writing files other than logs."""
 
 from __future__ import annotations
 
 from kfmt_cli.findings.consequences import NO_WRONG_RECORD, REBUILD_INDEX, REBUILT, SNAPSHOT, TAKEN
-from kfmt_cli.findings.finding import error, warning
+from kfmt_cli.findings.finding import error, note, warning
 
 NO_START = "The broker does not start if this is its only log directory."
 CHECKPOINT = (
@@ -80,4 +80,10 @@ CHECKPOINT_MALFORMED = error(
     "A broker starts without the file, so it can be removed. Without recovery points, the broker "
     "recovers every segment after a crash.",
     on_start=CHECKPOINT,
+)
+PRODUCERS_UNKNOWN = note(
+    "producers-unknown",
+    "Producer state before the start of this log is unknown.",
+    "No producer snapshot is written, and the transaction index covers only transactions that "
+    "begin in the given logs. Pass the whole partition, or put the snapshot next to the log.",
 )

@@ -126,10 +126,8 @@ TIME_INDEX_OFFSET_NOT_IN_LOG = _taken(
 TIME_INDEX_TIMESTAMP_NOT_IN_LOG = _taken(
     "time-index-timestamp-not-in-log",
     "Neither the batch nor the record at an entry's offset has the entry's timestamp.",
-    (
-        " If the last entry is too high, lookups by timestamp find nothing in any later segment. "
-        "With any other entry, no lookup by timestamp failed in tests."
-    ),
+    " If the last entry is too high, lookups by timestamp find nothing in any later segment. "
+    "With any other entry, no lookup by timestamp failed in tests.",
 )
 TIME_INDEX_NOT_LARGEST = error(
     "time-index-timestamp-not-largest",

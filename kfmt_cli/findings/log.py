@@ -43,10 +43,8 @@ OFFSETS_BACKWARDS = error(
 OFFSET_OUT_OF_SEGMENT = error(
     "offset-out-of-segment",
     "An offset is below the base offset in the file name, or 2^31 or more above it.",
-    (
-        "This happens when a file was renamed. Rename it and its indexes back, using the file's "
-        "first offset."
-    ),
+    "This happens when a file was renamed. Rename it and its indexes back, using the file's "
+    "first offset.",
     after_crash=(
         "The broker does not start if a whole batch is below the base offset, or 2^31 above it "
         "in a closed segment. In the last segment, it moves the batch into a segment of its own. "
@@ -74,10 +72,9 @@ RECORD_OFFSET_OUT_OF_BATCH = error(
 MAX_TIMESTAMP_MISMATCH = warning(
     "max-timestamp-mismatch",
     "A batch's max timestamp is not its records' largest timestamp.",
-    after_crash=KEPT
-    + (
-        " The time index is built from the batch's max timestamp: if it is too high, lookups by "
-        "timestamp find nothing in any later segment. Every record is delivered."
+    after_crash=(
+        f"{KEPT} The time index is built from the batch's max timestamp: if it is too high, "
+        "lookups by timestamp find nothing in any later segment. Every record is delivered."
     ),
     after_clean_shutdown=KEPT + " Every record is delivered.",
 )

@@ -20,11 +20,9 @@ EMPTY = (
 SWAP_FILE = error(
     "swap-file",
     "A .swap file: a broker was stopped while replacing segments.",
-    (
-        "Compare the two files before a broker starts: records that exist only in the replaced "
-        "file are deleted. If the swap came from the log cleaner, the .swap file is the correct "
-        "one."
-    ),
+    "Compare the two files before a broker starts: records that exist only in the replaced "
+    "file are deleted. If the swap came from the log cleaner, the .swap file is the correct "
+    "one.",
     after_crash=(
         "The broker replaces the file of the same name with it. Records that exist only in the "
         "replaced file are silently skipped."
@@ -56,19 +54,15 @@ SEGMENTS_OVERLAP = warning(
 SEGMENTS_GAP = note(
     "segments-gap",
     "Offsets are missing between two segments, although the log has no other gaps.",
-    (
-        "Compaction and record deletion leave such gaps. Otherwise a segment was lost, and only "
-        "a replica has its records."
-    ),
+    "Compaction and record deletion leave such gaps. Otherwise a segment was lost, and only "
+    "a replica has its records.",
     on_start=GAP,
 )
 LOG_EMPTY = note(
     "log-empty",
     "A log is empty (0 bytes) although there are offsets before or after it.",
-    (
-        "Normal for an active segment that nothing has been written to yet. Otherwise only a "
-        "replica has its records."
-    ),
+    "Normal for an active segment that nothing has been written to yet. Otherwise only a "
+    "replica has its records.",
     on_start=EMPTY,
 )
 LOG_NOT_CHECKED = warning(

@@ -23,8 +23,8 @@ from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.opening import is_file
 from kfmt_cli.disk.tree import Folder, classify, listing
 from kfmt_cli.errors import InputError
+from kfmt_cli.findings.files import PRODUCERS_UNKNOWN
 from kfmt_cli.findings.finding import Finding, has_errors, in_order
-from kfmt_cli.findings.writing import PRODUCERS_UNKNOWN
 from kfmt_cli.formats.index import ABORTED_TRANSACTION
 from kfmt_cli.log.block import max_timestamps
 from kfmt_cli.log.open_log import open_log
