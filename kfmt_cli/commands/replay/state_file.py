@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ class ReplayState:
     """None to keep it in memory only."""
     cluster_id: str
     """Empty if the cluster is not asked."""
-    options: Mapping[str, Any]
+    options: dict[str, Any]
     """The options that must be the same in every run."""
     sources: dict[str, SourceState] = field(default_factory=dict)
     targets: dict[str, dict[int, int]] = field(default_factory=dict)
@@ -50,24 +50,12 @@ class ReplayState:
         """Write the file atomically; raises OutputError."""
         if self.path is None:
             return
-        said = {
-            "version": VERSION,
-            "cluster_id": self.cluster_id,
-            "options": dict(self.options),
-            "sources": {
-                name: {
-                    "next_offset": source.next_offset,
-                    "target_offset": source.target_offset,
-                    "points": source.points,
-                }
-                for name, source in self.sources.items()
-            },
-            "targets": self.targets,
-        }
+        said = {"version": VERSION, **asdict(self)}
+        del said["path"]
         replace_file(self.path, f"{json_text(said)}\n".encode())
 
 
-def state_at(path: Path | None, cluster_id: str, options: Mapping[str, Any]) -> ReplayState:
+def state_at(path: Path | None, cluster_id: str, options: dict[str, Any]) -> ReplayState:
     """The state in a file, a new one if there is none; raises InputError for a malformed file,
     UsageError for one of another replay."""
     state = ReplayState(path, cluster_id, options)
