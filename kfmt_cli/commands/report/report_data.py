@@ -26,7 +26,7 @@ from kfmt_cli.commands.retention.command import Retention
 from kfmt_cli.commands.run import Host, Progress, Run
 from kfmt_cli.commands.stat.codec_trial import Codec
 from kfmt_cli.commands.stat.command import PARTITION, TOPIC, Stat
-from kfmt_cli.commands.stat.log_shapes import CountedLogs, Strips
+from kfmt_cli.commands.stat.log_shapes import CountedLogs, with_strips
 from kfmt_cli.commands.state.command import ShowState, Wanted
 from kfmt_cli.commands.state.internal_topics import partitions_of
 from kfmt_cli.commands.txn.command import ShowTransactions
@@ -43,8 +43,6 @@ from kfmt_cli.rows.result import ResultType
 from kfmt_cli.rows.section import Object
 from kfmt_cli.rows.types.shapes import PAGE, SEGMENT_STRIP
 
-CELLS = 16_000  # in the strips of all logs
-MOST_STRIPS = 1_500
 TRIED_BYTES = 16 << 20  # to try other codecs on, over all partitions
 
 # Replayed rows that the page needs.
@@ -102,8 +100,7 @@ class Gathering:
         data = PageData()
         given = listed(paths)
         partitions = partitions_below(given, lambda _: None, lambda _: None)
-        strips = Strips(CELLS, MOST_STRIPS)
-        counted = CountedLogs(strips.of([log for each in partitions for log in each.logs]))
+        counted = CountedLogs(with_strips([log for each in partitions for log in each.logs]))
         self._run(
             data,
             lambda run: self._check(run, given, data, counted),
@@ -170,7 +167,7 @@ class Gathering:
             jobs=self.jobs,
             limit=self.limit,
             plot=True,
-            strips=Strips(CELLS, MOST_STRIPS, first=found),
+            strips=found,
             counted=counted,
             codec_sample=TRIED_BYTES,
         )

@@ -15,7 +15,7 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.commands.stat.codec_trial import Codec, try_codecs
 from kfmt_cli.commands.stat.disk_usage import by_directory, show_usage
 from kfmt_cli.commands.stat.lines import columns, more_lines
-from kfmt_cli.commands.stat.log_shapes import CountedLogs, LogShapes, Shapes, Strips
+from kfmt_cli.commands.stat.log_shapes import CountedLogs, LogShapes, Shapes, with_strips
 from kfmt_cli.commands.stat.log_work import StatWork
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds.kind import Input
@@ -81,8 +81,8 @@ class Stat:
     """Sort key of rows: name, or a number, largest first."""
     plot: bool = False
     """Show log shapes: the distribution over time and more."""
-    strips: Strips | None = None
-    """With plot: which logs to show as strips."""
+    strips: frozenset[str] | None = None
+    """With plot: the files whose logs are the first to be shown as strips; None for no strips."""
     counted: CountedLogs = field(default_factory=CountedLogs)
     """With plot: logs that need not be read."""
     codec_sample: int | None = None
@@ -134,7 +134,9 @@ class Stat:
         self, logs: list[tuple[Partition, Input, Selection]], sizes: list[int]
     ) -> Iterator[LogNumbers | InputError]:
         """The statistics of each complete log, or why it cannot be read. sizes: in bytes."""
-        shapes = LogShapes() if self.strips is None else self.strips.of([log for _, log, _ in logs])
+        shapes = LogShapes()
+        if self.strips is not None:
+            shapes = with_strips([log for _, log, _ in logs], self.strips)
         known = [self.counted.take(log, shapes) for _, log, _ in logs]
         left = [
             ((log, wanted), size)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,28 +29,10 @@ from kfmt_cli.rows.types.shapes import CODEC_USE, SEGMENT_STRIP, TIME_BUCKET, TI
 MOST_SHOWN = 150  # time buckets per topic
 LEAST_SHOWN = 12  # time buckets per topic if there are many topics
 MOST_ROWS = 6_000  # time buckets of all topics
+CELLS = 16_000  # in the strips of all logs
+MOST_CELLS = 96  # in a strip
+MOST_STRIPS = 1_500
 MOST_INDEX = 16 << 20  # bytes of an index, more than a broker's default maximum
-
-
-@dataclass(frozen=True, slots=True)
-class Strips:
-    """The number of cells for the strips of logs, and the logs to prefer."""
-
-    cells: int
-    most_logs: int
-    most_cells: int = 96
-    first: frozenset[str] = frozenset()
-    """File names of the logs to prefer."""
-
-    def of(self, logs: Sequence[Input]) -> LogShapes:
-        """The shapes of some logs, of which the largest ones get a strip."""
-        sizes = list(map(size_of, logs))
-        ranked = sorted(
-            range(len(logs)), key=lambda i: (logs[i].name not in self.first, -sizes[i], i)
-        )
-        shown = ranked[: self.most_logs]
-        each = max(min(self.cells // max(len(shown), 1), self.most_cells), 1)
-        return LogShapes({logs[i].path: each for i in shown})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +49,16 @@ class LogShapes:
     def cells_of(self, log: Input) -> int:
         """The number of cells of a log, 0 for one without a strip."""
         return self.cells.get(log.path, 0)
+
+
+def with_strips(logs: Sequence[Input], first: Collection[str] = ()) -> LogShapes:
+    """The shapes of some logs, of which those of the files named first, then the largest ones, get
+    a strip."""
+    sizes = list(map(size_of, logs))
+    ranked = sorted(range(len(logs)), key=lambda i: (logs[i].name not in first, -sizes[i], i))
+    shown = ranked[:MOST_STRIPS]
+    each = max(min(CELLS // max(len(shown), 1), MOST_CELLS), 1)
+    return LogShapes({logs[i].path: each for i in shown})
 
 
 @dataclass(frozen=True, slots=True)
