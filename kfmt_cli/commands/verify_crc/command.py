@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 
 from kfmt_cli.checks.log.verifier import Returning, Verified, Verifier
 from kfmt_cli.checks.partition.folder import FolderChecks
-from kfmt_cli.commands.run import Event, told
+from kfmt_cli.commands.run import Event, Run, told
 from kfmt_cli.commands.verify_crc.log_work import CheckedLog, LogWork
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
 from kfmt_cli.disk.names import identity
 from kfmt_cli.disk.targets import targets
 from kfmt_cli.disk.tree import Folder, classify, distinct, inputs_in, is_segment, no_log, size_of
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.sharing.engine import Outcome, outcomes
@@ -155,34 +155,17 @@ def _kind_name(file: Input) -> str:
     return file.kind.name if file.kind in LOGS else LOG.name
 
 
-@dataclass(slots=True)
-class VerifyKind:
-    """Checks the files given as files of one kind."""
-
-    kind: Kind
-    most_findings: int = MOST_FINDINGS
-    _files: list[Input] = field(default_factory=list)
-
-    def plan(self, paths: tuple[str, ...]) -> Iterator[InputError]:
-        """Use the files as given; yields nothing."""
-        self._files = [replace(classify(path, path), kind=self.kind) for path in paths]
-        return iter(())
-
-    @property
-    def total(self) -> int:
-        """Bytes of all files."""
-        return sum(map(size_of, self._files))
-
-    def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
-        """Check all files; yields findings and results in order."""
-        for file in self._files:
-            try:
+def verify_kind(run: Run, kind: Kind, paths: tuple[str, ...]) -> ExitCode:
+    """Check the files given as files of one kind; returns the exit code."""
+    files = [replace(classify(path, path), kind=kind) for path in paths]
+    run.sink.results(LOG_RESULT)
+    with run.host.progress(sum(map(size_of, files))) as progress:
+        for file in files:
+            with run.complaining():
                 contents = file.contents()
-            except InputError as error:
-                yield error
-                continue
-            advance(contents.size)
-            numbers = {"bytes": contents.size, "records": len(contents.table)}
-            result = Result(LOG_RESULT, file.name, self.kind.name, numbers)
-            result.take(contents.findings)
-            yield from told(result)
+                progress.advance(contents.size)
+                numbers = {"bytes": contents.size, "records": len(contents.table)}
+                result = Result(LOG_RESULT, file.name, kind.name, numbers)
+                result.take(contents.findings)
+                run.all(told(result))
+    return run.end()

@@ -42,10 +42,10 @@ def verify_crc(
 
     run = common.run(LOG_RESULT, finds=True)
     if layout is not None:
-        from kfmt_cli.commands.verify_crc.command import VerifyKind
+        from kfmt_cli.commands.verify_crc.command import verify_kind
         from kfmt_cli.disk.kinds.notes import LAYOUTS
 
-        return run.whole(VerifyKind(LAYOUTS[layout][0], common.max_findings), paths)
+        return verify_kind(run, LAYOUTS[layout][0], paths)
     verifier = Verifier(deep, common.limit, common.jobs)
     task = Verify(verifier, common.jobs, common.max_findings)
     task.passed_over = run.summary.passed_over
