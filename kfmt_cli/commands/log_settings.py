@@ -100,7 +100,7 @@ class SettingsOf:
         if self._base is None:
             self._base = TopicSettings()
             if self.config is not None:
-                self._given = _properties(self.config)
+                self._given = properties_in(self.config)
                 self._base = with_properties(self._base, self._given)
         if log_directory not in self._known:
             self._known[log_directory] = _configs(log_directory).of_topics
@@ -110,11 +110,12 @@ class SettingsOf:
         return replace(found, **self.changes)  # type: ignore[arg-type]
 
 
-def _properties(path: Path) -> dict[str, str]:
-    """The names and values in a broker's properties file, as Java reads it; raises UsageError."""
+def properties_in(path: Path, *, has_secrets: bool = False) -> dict[str, str]:
+    """The names and values in a properties file, as Java reads it; raises UsageError, which quotes
+    no value of a file with secrets."""
 
     def malformed(position: int, words: str) -> None:
-        raise UsageError(f"{path} byte {position}: {words}")
+        raise UsageError(f"{path} byte {position}: {'malformed' if has_secrets else words}")
 
     try:
         text = java_text(path.read_bytes())

@@ -28,9 +28,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     OffsetSpec,
 )
 
+from kfmt_cli.commands.log_settings import properties_in
 from kfmt_cli.commands.replay.sources import Header
 from kfmt_cli.commands.replay.topic_plans import TIMESTAMP_TYPE, TopicPlan
-from kfmt_cli.disk.kinds.properties import java_properties, java_text
 from kfmt_cli.errors import OutputError, UsageError
 
 PATIENCE = 10.0  # seconds for an answer of the cluster
@@ -69,18 +69,7 @@ class TopicLimits:
 
 def producer_settings(path: Path | None) -> dict[str, str]:
     """The client settings in a Java properties file; raises UsageError without their values."""
-    if path is None:
-        return {}
-
-    def malformed(position: int, words: str) -> None:
-        del words  # it may quote a secret
-        raise UsageError(f"{path} byte {position}: malformed")
-
-    try:
-        text = java_text(path.read_bytes())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    settings = {name: str(value) for _, name, value in java_properties(text, malformed)}
+    settings = {} if path is None else properties_in(path, has_secrets=True)
     for name in sorted(OURS & set(settings)):
         raise UsageError(f"{path}: {name} is set by kfmt replay; remove it")
     return settings
