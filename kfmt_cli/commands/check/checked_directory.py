@@ -10,7 +10,6 @@ from kfmt_cli.checks.history.facts import LogPrint
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.findings.finding import Finding, Findings, Tally, is_error
-from kfmt_cli.render.style import count
 from kfmt_cli.rows.result import ResultType
 
 CHECK_RESULT = ResultType(
@@ -78,12 +77,3 @@ class CheckedDirectory(Tally):
     def after(self, kind: str) -> Start | None:
         """The predicted start of this kind, CRASH or CLEAN; None if not predicted."""
         return next((start for start in self.starts if start.after == kind), None)
-
-    @property
-    def verdict(self) -> tuple[str, str]:
-        """A short label for its findings, and the label's style."""
-        if self.errors:
-            return count(self.errors, "error"), "bad"
-        if self.warnings:
-            return count(self.warnings, "warning"), "warn"
-        return (f"ok, {count(self.notes, 'note')}" if self.notes else "ok"), "good"

@@ -25,6 +25,7 @@ from kfmt_cli.render.start_lines import (
 )
 from kfmt_cli.render.style import PLAIN, Theme, count, fitted, grouped, safe
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
+from kfmt_cli.render.tables.results import verdict_style, verdict_words
 from kfmt_cli.rows.documents import BROKER_START, LOG_DIRECTORY, NEXT_STEP, PARTITION
 from kfmt_cli.rows.result import Result
 
@@ -40,13 +41,7 @@ _COLUMNS: tuple[LineColumn[CheckedDirectory], ...] = (
     LineColumn("segments", lambda report: grouped(report.segments), keep=3),
     LineColumn("records", lambda report: grouped(report.records), keep=4),
     LineColumn("bytes", lambda report: grouped(report.bytes), keep=2),
-    LineColumn(
-        "findings",
-        lambda report: report.verdict[0],
-        keep=1,
-        right=False,
-        style=lambda report: report.verdict[1],
-    ),
+    LineColumn("findings", verdict_words, keep=1, right=False, style=verdict_style),
     LineColumn("after a crash", lambda report: _start_words(report, CRASH), right=False),
     LineColumn("clean shutdown", lambda report: _start_words(report, CLEAN), right=False),
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from kfmt_cli.errors import ExitCode
+from kfmt_cli.findings.finding import Tally
 from kfmt_cli.render.style import Theme, count, fitted, grouped, hidden_words
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 from kfmt_cli.rows.result import Result, ResultType, Summary
@@ -43,7 +44,7 @@ class ResultTable:
             LineColumn(name.replace("_", " "), _cell_of(name), keep=i)
             for i, name in enumerate(self.type.widths, 1)
         ]
-        columns.append(LineColumn("result", _verdict_words, right=False, style=_verdict_style))
+        columns.append(LineColumn("result", verdict_words, right=False, style=verdict_style))
         if shown:
             rows = [(result.file, result) for result in shown]
             table = LineTable(self.type.noun[0], rows, columns, theme, room, LEAST_NAME)
@@ -83,16 +84,18 @@ def _cell_of(name: str) -> Callable[[Result], str]:
     return cell
 
 
-def _verdict_words(result: Result) -> str:
-    if result.errors:
-        return count(result.errors, "error")
-    if result.warnings:
-        return count(result.warnings, "warning")
-    return f"ok, {count(result.notes, 'note')}" if result.notes else "ok"
+def verdict_words(found: Tally) -> str:
+    """A short label for findings."""
+    if found.errors:
+        return count(found.errors, "error")
+    if found.warnings:
+        return count(found.warnings, "warning")
+    return f"ok, {count(found.notes, 'note')}" if found.notes else "ok"
 
 
-def _verdict_style(result: Result) -> str:
-    return "bad" if result.errors else "warn" if result.warnings else "good"
+def verdict_style(found: Tally) -> str:
+    """The style of their label."""
+    return "bad" if found.errors else "warn" if found.warnings else "good"
 
 
 def _verdict(summary: Summary) -> Iterator[str]:
