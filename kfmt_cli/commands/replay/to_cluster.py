@@ -70,6 +70,11 @@ class ReplayOptions:
 class _Sent:
     """What has happened to the records of a partition in this run."""
 
+    reader: SourceReader
+    at: SourceState
+    """How far it has been acknowledged."""
+    resumed_at: int
+    """Where this run began."""
     records: int = 0
     n_bytes: int = 0
     already_there: int = 0
@@ -144,12 +149,11 @@ class ReplayToCluster:
         for source in sources:
             self._starts.of(source.partition)
             at = state.sources.get(source.name, SourceState())
-            reader = self._reader(source, plans[source.target].partitions)
-            sent = _Sent()
+            sent = self._begun(source, at, plans[source.target].partitions)
             with self.run.complaining():
-                for chunk in reader.chunks(at.next_offset):
+                for chunk in sent.reader.chunks(sent.resumed_at):
                     sent.take(chunk, 0)
-            self._tell(source, reader, sent, at.next_offset, None)
+            self._tell(sent)
         for offset in offsets:
             self._tell_group(offset, sources, None, None)
 
@@ -263,36 +267,26 @@ class ReplayToCluster:
         from kfmt_cli.commands.replay.sender import Points
 
         at = state.sources.setdefault(source.name, SourceState())
-        resumed_at = at.next_offset
         is_new = at.target_offset is None
-        to_come = [each for each in wanted if is_new or each >= resumed_at]
+        to_come = [each for each in wanted if is_new or each >= at.next_offset]
         points = Points([each for each in to_come if each not in at.points], at.points)
-        reader = self._reader(source, sender.cluster.partitions[source.target])
-        sent = _Sent()
+        sent = self._begun(source, at, sender.cluster.partitions[source.target])
         try:
-            self._send_all(reader, sender, state, sent, points)
+            self._send_all(sent, sender, state, points)
         except InputError:
-            self._settle(source, sender, state, sent)
-            self._tell(source, reader, sent, resumed_at, at)
+            self._settle(sent, sender, state)
+            self._tell(sent)
             raise
         except OutputError as error:
             words = f"acknowledged before offset {at.next_offset} of {source.partition.name}"
             raise OutputError(f"{error}; {words}") from None
-        self._tell(source, reader, sent, resumed_at, at)
+        self._tell(sent)
 
-    def _send_all(
-        self,
-        reader: SourceReader,
-        sender: Sender,
-        state: ReplayState,
-        sent: _Sent,
-        points: Points,
-    ) -> None:
-        source, at = reader.source, state.sources[reader.source.name]
+    def _send_all(self, sent: _Sent, sender: Sender, state: ReplayState, points: Points) -> None:
         n_pending, since = 0, time.monotonic()
         rate = self.options.rate
         most = AT_ONCE if rate is None else max(min(AT_ONCE, rate // 2), 1)
-        for chunk in _parts(reader.chunks(at.next_offset), most):
+        for chunk in _parts(sent.reader.chunks(sent.resumed_at), most):
             first = int(chunk.offsets[0])
             if sent.first is None and first not in [*points.found, *points.wanted]:
                 points.wanted.insert(0, first)
@@ -300,18 +294,16 @@ class ReplayToCluster:
             sent.take(chunk, sender.send(chunk, points))
             n_pending += len(chunk)
             if n_pending >= MOST_PENDING or time.monotonic() - since >= INTERVAL:
-                self._settle(source, sender, state, sent)
+                self._settle(sent, sender, state)
                 n_pending, since = 0, time.monotonic()
-        self._settle(source, sender, state, sent)
+        self._settle(sent, sender, state)
 
-    def _settle(
-        self, source: ReplaySource, sender: Sender, state: ReplayState, sent: _Sent
-    ) -> None:
+    def _settle(self, sent: _Sent, sender: Sender, state: ReplayState) -> None:
         """Wait until all records are acknowledged, and keep that."""
         last = sender.settle()
         if sent.last is None:
             return
-        at = state.sources[source.name]
+        source, at = sent.reader.source, sent.at
         at.next_offset = sent.last + 1
         if not self.options.by_key:
             at.target_offset = last.get(source.number, at.target_offset)
@@ -319,45 +311,42 @@ class ReplayToCluster:
         ends.update({number: max(offset + 1, ends[number]) for number, offset in last.items()})
         state.save()
 
-    def _reader(self, source: ReplaySource, n_partitions: int) -> SourceReader:
+    def _begun(self, source: ReplaySource, at: SourceState, n_partitions: int) -> _Sent:
+        """A partition of which nothing is sent yet. n_partitions: of its topic in the cluster."""
         findings = Findings(self.run.most_findings)
         by_key = n_partitions if self.options.by_key else None
-        return SourceReader(
+        reader = SourceReader(
             source,
             self.options.wanted,
             self.limit,
             by_key,
             lambda finding: self.run.tell(finding, findings),
         )
+        return _Sent(reader, at, at.next_offset)
 
     # Output.
 
-    def _tell(
-        self,
-        source: ReplaySource,
-        reader: SourceReader,
-        sent: _Sent,
-        resumed_at: int,
-        at: SourceState | None,
-    ) -> None:
-        """Show what has been sent of a partition. at: None if nothing is sent."""
+    def _tell(self, sent: _Sent) -> None:
+        """Show what has been sent of a partition."""
+        reader, at = sent.reader, sent.at
+        source, options = reader.source, self.options
         self._n_records += sent.records
-        is_placed = at is not None and not self.options.by_key and sent.first is not None
+        is_placed = not (options.dry_run or options.by_key or sent.first is None)
         row: dict[str, object] = {
             "file": source.partition.name,
             "target_topic": source.target,
-            "target_partition": None if self.options.by_key else source.number,
+            "target_partition": None if options.by_key else source.number,
             "records": sent.records,
             "bytes": sent.n_bytes,
             "first_offset": sent.first,
             "last_offset": sent.last,
-            "target_first_offset": at.points.get(sent.first or 0) if at and is_placed else None,
-            "target_last_offset": at.target_offset if at and is_placed else None,
-            "resumed_at": resumed_at or None,
+            "target_first_offset": at.points.get(sent.first or 0) if is_placed else None,
+            "target_last_offset": at.target_offset if is_placed else None,
+            "resumed_at": sent.resumed_at or None,
             "already_there": sent.already_there,
             "not_committed": reader.not_committed,
             "timestamps_changed": reader.zero_times,
-            "dry_run": at is None,
+            "dry_run": options.dry_run,
         }
         sink = self.run.sink
         sink.document(REPLAYED, row, [replayed_line(source.name, Fields(row), sink.out.theme)])
