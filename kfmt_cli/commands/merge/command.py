@@ -215,15 +215,12 @@ class Merge:
             if extent is not None and not common([(extent[0], extent[1] - 1)], wanted):
                 progress.advance(size_of(log))
                 continue
-            try:
+            with self.run.complaining():
                 scan = salvager.scan(
                     log, base_of(log) or 0, False, lambda _: None, progress.advance
                 )
-            except InputError as error:
-                self.run.complain(str(error))
-                continue
-            low = min(first for first, _ in wanted)
-            yield replace(scan, held=scan.held.within(low, end))
+                low = min(first for first, _ in wanted)
+                yield replace(scan, held=scan.held.within(low, end))
 
     def _carry(
         self, staging: Staging, below: PurePath, replicas: Iterable[DiskReplica], first: Input

@@ -176,13 +176,10 @@ class Stat:
         starts = LogStarts(self.run)
         for partition in partitions:
             starts.of(partition)
-            try:
+            with self.run.complaining():
                 wanted = wanted_of(self.asked, partition.logs, self.limit)
-            except InputError as error:
-                self.run.complain(str(error))
-                continue
-            for file in wanted.logs(partition.logs):
-                yield partition, file, wanted
+                for file in wanted.logs(partition.logs):
+                    yield partition, file, wanted
 
     def _show(
         self, rows: dict[StatSubject, Statistics], places: dict[str | None, set[str]]

@@ -15,7 +15,6 @@ from kfmt_cli.core.urls import absolute, name_text
 from kfmt_cli.disk.given import is_in_other_form
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.usage import BECOMES, LOGS, Usage, usage_below
-from kfmt_cli.errors import InputError
 from kfmt_cli.rows.documents import DISK_USAGE
 
 
@@ -59,11 +58,9 @@ def _ask_retention(
     for partition in partitions:
         if is_in_other_form(str(partition.folder)):
             continue  # its files have other sizes
-        try:
+        fates = None
+        with run.complaining():
             fates = fates_of(partition, settings_of, now, run.complain)
-        except InputError as error:
-            run.complain(str(error))
-            continue
         if fates is None:
             continue
         usage.freed_odd += fates.odd

@@ -232,15 +232,11 @@ class ShowState:
         """The topics with a partition in a log directory, by their ids."""
         if log_directory not in self._names:
             found = self._names[log_directory] = {}
-            try:
-                names = listing(log_directory).partitions
-            except InputError as error:
-                self.run.complain(str(error))
-                names = []
-            for name in names:
-                topic_id = self._topic_id_at(f"{log_directory}/{name}/partition.metadata")
-                if topic_id is not None:
-                    found[uuid_text(topic_id)] = place_of(name)[0] or ""
+            with self.run.complaining():
+                for name in listing(log_directory).partitions:
+                    topic_id = self._topic_id_at(f"{log_directory}/{name}/partition.metadata")
+                    if topic_id is not None:
+                        found[uuid_text(topic_id)] = place_of(name)[0] or ""
         return self._names[log_directory]
 
     def _topic_id_at(self, path: str) -> bytes | None:
