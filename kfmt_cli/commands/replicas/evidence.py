@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kfmt_cli.broker.cluster.cluster_image import PartitionInMetadata
-from kfmt_cli.broker.cluster.election import NO_LEADER
+from kfmt_cli.broker.cluster.election import NO_LEADER, Leadership
 from kfmt_cli.commands.replicas.branches import Compared
 from kfmt_cli.commands.replicas.nodes import DiskReplica, of_brokers
 from kfmt_cli.commands.replicas.orders import Elections
@@ -18,8 +18,13 @@ def evidence_of(
     elections: Elections,
 ) -> list[str]:
     """Sentences about a partition."""
-    rules = (_short_leaders, _below_watermarks, _missing_directories, _lost_epochs, _other_topics)
-    words = [said for rule in rules for said in rule(metadata, copies, found)]
+    words = [
+        *_short_leaders(metadata.state, copies, found),
+        *_below_watermarks(metadata.state, copies),
+        *_missing_directories(copies),
+        *_lost_epochs(metadata, copies),
+        *_other_topics(metadata, copies),
+    ]
     words += [
         f"the metadata assigns broker {node}'s replica to a log directory that the broker does not "
         "have: its disk was replaced, or a directory was not given"
@@ -29,10 +34,9 @@ def evidence_of(
 
 
 def _short_leaders(
-    metadata: PartitionInMetadata, copies: Sequence[DiskReplica], found: Compared
+    state: Leadership, copies: Sequence[DiskReplica], found: Compared
 ) -> Iterator[str]:
     """The last leader, or the only one that may lead, ends below another replica of its branch."""
-    state = metadata.state
     names = {state.leader: "was the last leader"} if state.leader != NO_LEADER else {}
     if len(state.isr) == 1:
         names.setdefault(state.isr[0], "was the last in the ISR")
@@ -57,11 +61,8 @@ def _short_leaders(
             )
 
 
-def _below_watermarks(
-    metadata: PartitionInMetadata, copies: Sequence[DiskReplica], found: Compared
-) -> Iterator[str]:
+def _below_watermarks(state: Leadership, copies: Sequence[DiskReplica]) -> Iterator[str]:
     """A replica in the ISR ends below a high watermark, or a replica below its own."""
-    del found
     for copy in copies:
         if copy.is_set_aside:
             continue
@@ -73,27 +74,21 @@ def _below_watermarks(
                 f"the log of {copy.owner} ends at {mine}, below its own high watermark, {own}: it "
                 "has lost offsets"
             )
-        elif copy.broker_id in metadata.state.isr and mine < highest:
+        elif copy.broker_id in state.isr and mine < highest:
             yield (
                 f"{copy.owner} is in the ISR, but its log ends at {mine}, below the high "
                 f"watermark of another replica, {highest}"
             )
 
 
-def _missing_directories(
-    metadata: PartitionInMetadata, copies: Sequence[DiskReplica], found: Compared
-) -> Iterator[str]:
-    del metadata, found
+def _missing_directories(copies: Sequence[DiskReplica]) -> Iterator[str]:
     for copy in copies:
         if copy.folder is None:
             yield f"{copy.owner} has no directory for the partition"
 
 
-def _lost_epochs(
-    metadata: PartitionInMetadata, copies: Sequence[DiskReplica], found: Compared
-) -> Iterator[str]:
+def _lost_epochs(metadata: PartitionInMetadata, copies: Sequence[DiskReplica]) -> Iterator[str]:
     """Another replica has batches of the last leader's epoch, which its own log lacks."""
-    del found
     leader, epoch = metadata.state.leader, metadata.leader_epoch
     own = of_brokers(copies).get(leader)
     if own is None or own.is_set_aside or (own.latest_epoch or 0) >= epoch:
@@ -106,10 +101,7 @@ def _lost_epochs(
             )
 
 
-def _other_topics(
-    metadata: PartitionInMetadata, copies: Sequence[DiskReplica], found: Compared
-) -> Iterator[str]:
-    del found
+def _other_topics(metadata: PartitionInMetadata, copies: Sequence[DiskReplica]) -> Iterator[str]:
     for copy in copies:
         if copy.topic_id not in (None, metadata.topic_id):
             becomes = "the broker renames the directory to -stray"

@@ -18,7 +18,6 @@ from kfmt_cli.broker.cluster.election import (
 )
 from kfmt_cli.broker.cluster.expiry import fenced_in_order
 from kfmt_cli.broker.start.ranges import Ranges, common, size_of_ranges
-from kfmt_cli.broker.version import by_level
 from kfmt_cli.commands.replicas.branches import Compared
 from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica, of_brokers
 from kfmt_cli.errors import UsageError
@@ -224,11 +223,6 @@ class Elections:
             for broker, directory in pairs
             if directory not in _RESERVED and directory not in ids.get(broker, {directory})
         )
-
-
-def version_of(image: ClusterImage) -> str:
-    """The version of Kafka that wrote a metadata log."""
-    return by_level(image.level).version.name
 
 
 def by_place(image: ClusterImage | None) -> Mapping[tuple[str, int], PartitionInMetadata]:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import starmap
 
 from kfmt_cli.broker.cluster.election import NO_LEADER
+from kfmt_cli.broker.version import by_level
 from kfmt_cli.commands.replicas.advice import Cost, answers, costs_of, steps_of
 from kfmt_cli.commands.replicas.command import ComparedPartition, DeadCluster, is_controller
 from kfmt_cli.commands.replicas.nodes import of_brokers
-from kfmt_cli.commands.replicas.orders import version_of
 from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.render.start_lines import step_lines
 from kfmt_cli.render.style import count, fitted, hidden_words, range_words, safe
@@ -88,7 +88,8 @@ def _heading(found: DeadCluster) -> Iterator[str]:
     if source is None or image is None:
         yield line
     else:
-        yield f"{line} · cluster {source.cluster_id} · Kafka {version_of(image)}"
+        version = by_level(image.level).version.name
+        yield f"{line} · cluster {source.cluster_id} · Kafka {version}"
         yield f"metadata: {safe(source.shown)}, offset {image.end} of epoch {image.epoch}"
     yield from map(safe, found.evidence)
 
