@@ -1,4 +1,4 @@
-"""Base classes of checks: a rule with a scope, its codes, and its state.
+"""Base classes of checks: a rule, its codes, and its state.
 
 A check of a log receives batches and records in reading order. Threads, processes or cluster tasks
 may each check a stretch of a log with their own check. `join` combines two stretches in reading
@@ -38,7 +38,6 @@ class Scope(enum.Enum):
 class Check:
     """A rule. codes: the codes of its possible findings."""
 
-    scope: ClassVar[Scope]
     codes: ClassVar[tuple[Code, ...]] = ()
 
 
@@ -49,7 +48,6 @@ class LogCheck(Check):
     the previous one. magics: of the batches for which it can make findings.
     """
 
-    scope = Scope.RECORDS
     looks_back: ClassVar[bool] = False
     magics: ClassVar[frozenset[int]] = frozenset({0, 1, 2})
 

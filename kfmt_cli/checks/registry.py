@@ -6,55 +6,40 @@ A check is imported when its scope is first checked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import Any
 
-from kfmt_cli.checks.base import Check, LogCheck, Scope
+from kfmt_cli.checks.base import LogCheck, Scope
 from kfmt_cli.core.lazy import load
 from kfmt_cli.findings.finding import Code
 
-
-@dataclass(frozen=True, slots=True)
-class ListedCheck:
-    """A check."""
-
-    scope: Scope
-    target: str
-    """Module and class, as `module:name`."""
-
-    def load(self) -> type[Check]:
-        """Import the class."""
-        check: type[Check] = load(self.target)
-        return check
-
-
 _HERE = "kfmt_cli.checks"
-CHECKS: list[ListedCheck] = [
-    ListedCheck(Scope.HEADERS, f"{_HERE}.log.headers:Checksums"),
-    ListedCheck(Scope.HEADERS, f"{_HERE}.log.headers:Headers"),
-    ListedCheck(Scope.RECORDS, f"{_HERE}.log.wrappers:WrapperOffsets"),
-    ListedCheck(Scope.RECORDS, f"{_HERE}.log.records:RecordOffsets"),
-    ListedCheck(Scope.RECORDS, f"{_HERE}.log.records:MaxTimestamps"),
-    ListedCheck(Scope.RECORDS, f"{_HERE}.log.records:ControlRecords"),
-    ListedCheck(Scope.SEGMENT, f"{_HERE}.index.rules:IndexRules"),
-    ListedCheck(Scope.PARTITION, f"{_HERE}.partition.neighbours:SegmentOffsets"),
-    ListedCheck(Scope.DIRECTORY, f"{_HERE}.partition.names:Names"),
-    ListedCheck(Scope.HISTORY, f"{_HERE}.history.partition:PartitionHistory"),
-    ListedCheck(Scope.OFFSETS, f"{_HERE}.history.losses:LostOffsets"),
-    ListedCheck(Scope.CHECKPOINTS, f"{_HERE}.history.checkpoint_offsets:CheckpointOffsets"),
-    ListedCheck(Scope.BROKERS, f"{_HERE}.history.owners:Owners"),
-    ListedCheck(Scope.BROKERS, f"{_HERE}.history.owners:MissingReplicas"),
-    ListedCheck(Scope.BROKERS, f"{_HERE}.history.owners:MovingReplicas"),
-    ListedCheck(Scope.STARTS, f"{_HERE}.history.starts:SetAside"),
-    ListedCheck(Scope.STARTS, f"{_HERE}.history.starts:FailingStarts"),
+CHECKS: list[tuple[Scope, str]] = [
+    (Scope.HEADERS, f"{_HERE}.log.headers:Checksums"),
+    (Scope.HEADERS, f"{_HERE}.log.headers:Headers"),
+    (Scope.RECORDS, f"{_HERE}.log.wrappers:WrapperOffsets"),
+    (Scope.RECORDS, f"{_HERE}.log.records:RecordOffsets"),
+    (Scope.RECORDS, f"{_HERE}.log.records:MaxTimestamps"),
+    (Scope.RECORDS, f"{_HERE}.log.records:ControlRecords"),
+    (Scope.SEGMENT, f"{_HERE}.index.rules:IndexRules"),
+    (Scope.PARTITION, f"{_HERE}.partition.neighbours:SegmentOffsets"),
+    (Scope.DIRECTORY, f"{_HERE}.partition.names:Names"),
+    (Scope.HISTORY, f"{_HERE}.history.partition:PartitionHistory"),
+    (Scope.OFFSETS, f"{_HERE}.history.losses:LostOffsets"),
+    (Scope.CHECKPOINTS, f"{_HERE}.history.checkpoint_offsets:CheckpointOffsets"),
+    (Scope.BROKERS, f"{_HERE}.history.owners:Owners"),
+    (Scope.BROKERS, f"{_HERE}.history.owners:MissingReplicas"),
+    (Scope.BROKERS, f"{_HERE}.history.owners:MovingReplicas"),
+    (Scope.STARTS, f"{_HERE}.history.starts:SetAside"),
+    (Scope.STARTS, f"{_HERE}.history.starts:FailingStarts"),
 ]
+"""The scope of each, with its module and class as `module:name`."""
 
 
 def checks_of(scope: Scope) -> list[Any]:
     """The check classes of a scope."""
-    return [check.load() for check in CHECKS if check.scope is scope]
+    return [load(target) for its_scope, target in CHECKS if its_scope is scope]
 
 
 def log_checks(scope: Scope, base_offset: int | None) -> list[LogCheck]:

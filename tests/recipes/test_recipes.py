@@ -199,7 +199,7 @@ class Segments(PartitionCheck):
 
 
 def test_a_check_of_a_partition(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = registry.ListedCheck(Scope.PARTITION, f"{HERE}:Segments")
+    listed = (Scope.PARTITION, f"{HERE}:Segments")
     monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, listed])
     assert "few-segments" in run("verify-crc", ORDERS.parent)
     out = run("verify-crc", ORDERS.parent, "--json", "--strict")
@@ -218,7 +218,6 @@ GROWS = note("batch-grows", "A batch is larger than the one before it.")
 
 
 class Grows(LogCheck):
-    scope = Scope.HEADERS
     codes = (GROWS,)
     looks_back = True
 
@@ -235,7 +234,7 @@ class Grows(LogCheck):
 
 
 def test_a_check_of_a_log(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = registry.ListedCheck(Scope.HEADERS, f"{HERE}:Grows")
+    listed = (Scope.HEADERS, f"{HERE}:Grows")
     monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, listed])
     sizes = [row["size"] for row in rows(run("dump", ORDERS, "--json"), "batch")]
     expected = [b for a, b in pairwise(sizes) if b > a]
@@ -277,11 +276,11 @@ def test_a_check_of_small_logs(run: Ran, monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(Verifier, "findings", counted)
     known = registry.CHECKS
-    listed = registry.ListedCheck(Scope.RECORDS, f"{HERE}:FirstBatch")
+    listed = (Scope.RECORDS, f"{HERE}:FirstBatch")
     monkeypatch.setattr(registry, "CHECKS", [*known, listed])
     found = rows(run(*command), "finding")
     assert [row["file"] for row in found] == [str(log) for log in logs]
-    never = registry.ListedCheck(Scope.RECORDS, f"{HERE}:NoFault")
+    never = (Scope.RECORDS, f"{HERE}:NoFault")
     monkeypatch.setattr(registry, "CHECKS", [*known, never])
     read.clear()
     assert rows(run(*command), "finding") == []
@@ -311,7 +310,7 @@ class Lengths(HistoryCheck):
 
 
 def test_a_check_of_a_history(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = registry.ListedCheck(Scope.HISTORY, f"{HERE}:Lengths")
+    listed = (Scope.HISTORY, f"{HERE}:Lengths")
     monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, listed])
     registry.every_code.cache_clear()
     out = run("check", ORDERS.parent, "--json", "--only", "long-history")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kfmt_cli.broker.start.brokers import Broker, Replica
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.outcome import Start
-from kfmt_cli.checks.base import Check, Scope
+from kfmt_cli.checks.base import Check
 from kfmt_cli.checks.history.facts import History
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import Folder
@@ -42,8 +42,6 @@ def some_of(names: Sequence[str]) -> str:
 
 class HistoryCheck(Check):
     """A rule about the history in the logs of a partition, in order."""
-
-    scope = Scope.HISTORY
 
     def __init__(self, files: HistoryFiles) -> None:
         self.files = files
@@ -81,8 +79,6 @@ class Witnesses:
 class OffsetsCheck(Check):
     """A rule about which offsets a partition must have."""
 
-    scope = Scope.OFFSETS
-
     def look(self, known: Witnesses) -> Iterable[Finding]:
         """Findings about a partition."""
         raise NotImplementedError
@@ -90,8 +86,6 @@ class OffsetsCheck(Check):
 
 class CheckpointCheck(Check):
     """A rule about the checkpoints of a log directory."""
-
-    scope = Scope.CHECKPOINTS
 
     def look(
         self,
@@ -108,8 +102,6 @@ class CheckpointCheck(Check):
 class BrokerCheck(Check):
     """A rule about the log directories of a broker."""
 
-    scope = Scope.BROKERS
-
     def look(self, broker: Broker, replicas: Mapping[str, list[Replica]]) -> Iterable[Finding]:
         """Findings about a broker. replicas: by log directory."""
         raise NotImplementedError
@@ -117,8 +109,6 @@ class BrokerCheck(Check):
 
 class StartCheck(Check):
     """A rule about a predicted start."""
-
-    scope = Scope.STARTS
 
     def look(self, start: Start, found: Iterable[Finding]) -> Iterable[Finding]:
         """Findings about a start. found: the findings about the partition's files."""

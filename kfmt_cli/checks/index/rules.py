@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kfmt_cli.checks.base import Check, Scope
+from kfmt_cli.checks.base import Check
 from kfmt_cli.checks.index.entry_rules import (
     RULES,
     Holder,
@@ -86,7 +86,6 @@ def misleading_aborts(
 class IndexRules(Check):
     """One index of a segment, with the facts from its log."""
 
-    scope = Scope.SEGMENT
     codes = tuple(var for var in vars(codes).values() if isinstance(var, Code))
 
     segment: Segment

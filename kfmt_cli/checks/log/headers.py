@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kfmt_cli.checks.base import Facts, LogCheck, Scope
+from kfmt_cli.checks.base import Facts, LogCheck
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.findings import log as codes
@@ -24,7 +24,6 @@ from kfmt_cli.rows.log_tables import BatchTable
 class Checksums(LogCheck):
     """The checksum of each batch matches its bytes."""
 
-    scope = Scope.HEADERS
     codes = (codes.CRC_MISMATCH,)
 
     def take(self, run: Block, records: Records | None) -> Iterable[Finding]:
@@ -54,7 +53,6 @@ def _mismatch(run: Block, i: int) -> Finding:
 class Headers(LogCheck):
     """Offsets increase from batch to batch and match the segment; counts and codecs are valid."""
 
-    scope = Scope.HEADERS
     codes = (
         codes.OFFSETS_BACKWARDS,
         codes.OFFSET_OUT_OF_SEGMENT,
@@ -89,11 +87,10 @@ class Headers(LogCheck):
         if not wrong.any():
             return ()
         return [
-            finding
+            rule.finding(run, i, headers)
             for i in np.flatnonzero(wrong).tolist()
             for rule, mask in zip(RULES, masks, strict=True)
             if mask[i]
-            for finding in [rule.finding(run, i, headers)]
         ]
 
     def join(self, later: Headers) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kfmt_cli.checks.base import Check, Scope
+from kfmt_cli.checks.base import Check
 from kfmt_cli.checks.log.extent import Extent
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.findings.finding import Finding
@@ -28,8 +28,6 @@ class SegmentFacts:
 class PartitionCheck(Check):
     """A rule about a partition, whose segments come in order."""
 
-    scope = Scope.PARTITION
-
     def take(self, segment: SegmentFacts) -> None:
         """Add the next segment."""
 
@@ -43,8 +41,6 @@ class PartitionCheck(Check):
 
 class DirectoryCheck(Check):
     """A rule about the names in a directory."""
-
-    scope = Scope.DIRECTORY
 
     def look(self, folder: Folder) -> Iterable[Finding]:
         """Findings about a directory."""
