@@ -199,7 +199,7 @@ def test_processes_say_the_same(partition: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def facts(base: int, extent: Extent, size: int = 1000) -> SegmentFacts:
-    return SegmentFacts(name(base), base, size, 1, extent)
+    return SegmentFacts(name(base), base, size, extent)
 
 
 def found(*segments: SegmentFacts) -> list[tuple[str, str]]:

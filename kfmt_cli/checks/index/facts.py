@@ -41,7 +41,6 @@ class IndexFacts:
         self.at = AtBatch.zeros(0 if positions is None else len(positions))
         self.holders = [Holder.zeros(len(table)) for table in offsets]
         self.markers = AbortMarker.zeros(0 if markers is None else len(markers))
-        self._positions = positions
         self._by_position = _sorted(positions, "log_position")
         self._offsets = offsets
         self._by_offset = [_sorted(table, "offset") for table in offsets]

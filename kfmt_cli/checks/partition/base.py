@@ -20,7 +20,6 @@ class SegmentFacts:
     base_offset: int
     size: int
     """Its size in bytes."""
-    batches: int
     extent: Extent
     """Its offsets."""
 

@@ -29,8 +29,7 @@ class FolderChecks:
             if verified is None:
                 check.pass_over()
                 continue
-            base, size = file.base, verified.bytes
-            check.take(SegmentFacts(file.name, base, size, verified.batches, verified.extent))
+            check.take(SegmentFacts(file.name, file.base, verified.bytes, verified.extent))
 
     def finish(self, folder: Folder, given: Collection[str] = ()) -> list[Finding]:
         """The findings, after the last log. given: real paths of files that are checked as well."""
