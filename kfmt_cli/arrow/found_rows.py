@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from kfmt_cli.arrow.columns.schema import schema_of
 from kfmt_cli.arrow.columns.sections import ArrowPart, record_batch
 from kfmt_cli.arrow.columns.tables import shared_by
-from kfmt_cli.arrow.part_files import KeptRows, part_file
-from kfmt_cli.arrow.piece_blocks import blocks_of
+from kfmt_cli.arrow.part_files import keep_rows
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import Table
@@ -21,30 +22,26 @@ from kfmt_cli.log.selection.select import Selection
 from kfmt_cli.rows.section import Section
 from kfmt_cli.rows.table_types import FOUND_RECORDS
 from kfmt_cli.rows.types.found import FOUND
-from kfmt_cli.sharing.piece import Piece, telling
+from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 
 _VIA = b"scan"
 _OF_BATCH = ("position", "size", "base_offset", "has_base_offset", "last_offset")
 
 
-def keep_found(request: Request, pieces: Sequence[Piece], path: str) -> list[KeptRows]:
-    """Write the wanted records of pieces to a file; raises OutputError, WorkError."""
-    found: list[KeptRows] = []
+def keep_found(
+    request: Request, pieces: Sequence[Piece], to: str, name: str
+) -> list[dict[str, Any]]:
+    """Write the wanted records of pieces to a file; see `keep_rows`."""
     columns = FOUND_RECORDS.leaves
-    with part_file(path, schema_of(columns)) as out:
-        for read in blocks_of(request, pieces):
-            kept = KeptRows(out.n)
-            wanted, shared = request.wanted_of(read.piece), shared_by(read.piece)
-            with telling(read.piece):
-                for block in read.blocks:
-                    for table in matches(wanted, block, request.limit):
-                        part = ArrowPart(Section(FOUND, table, _VIA))
-                        out.write(record_batch(part, columns, shared))
-                        kept.rows += len(table)
-            kept.ended(out, read)
-            found.append(kept)
-    return found
+
+    def rows_in(piece: Piece, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
+        wanted, shared = request.wanted_of(piece), shared_by(piece)
+        for block in blocks:
+            for table in matches(wanted, block, request.limit):
+                yield record_batch(ArrowPart(Section(FOUND, table, _VIA)), columns, shared)
+
+    return keep_rows(request, pieces, to, name, schema_of(columns), rows_in)
 
 
 def matches(wanted: Selection, block: Block, limit: Limit) -> Iterator[Table]:

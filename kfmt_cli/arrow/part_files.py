@@ -3,9 +3,7 @@ number."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,56 +11,44 @@ import pyarrow as pa
 
 from kfmt_cli.arrow.checking import results_of
 from kfmt_cli.arrow.export.output import appearing, read_whole
-from kfmt_cli.arrow.piece_blocks import BlocksRead
+from kfmt_cli.arrow.piece_blocks import blocks_of
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings.finding import Finding
-from kfmt_cli.sharing.read_piece import Edges
+from kfmt_cli.log.block import Block
+from kfmt_cli.sharing.piece import Piece, telling
+from kfmt_cli.sharing.request import Request
 
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-@dataclass(slots=True)
-class PartWriter:
-    """A file being written."""
+def keep_rows(
+    request: Request,
+    pieces: Sequence[Piece],
+    to: str,
+    name: str,
+    schema: pa.Schema,
+    rows_in: Callable[[Piece, Iterable[Block]], Iterator[pa.RecordBatch]],
+) -> list[dict[str, Any]]:
+    """Write rows of pieces to a file, which appears when it is complete; raises OutputError,
+    WorkError. The results say which batches of the file have the rows of a piece.
 
-    _writer: pa.RecordBatchFileWriter
-    n: int = 0
-    """Batches so far: the number of the next one."""
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Write a batch."""
-        self._writer.write(batch)
-        self.n += 1
-
-
-@dataclass(slots=True)
-class KeptRows:
-    """Where the rows of a piece are in a file, and what was found."""
-
-    first: int
-    """Number of its first Arrow batch."""
-    end: int = 0
-    """Exclusive end of its Arrow batches."""
-    rows: int = 0
-    findings: list[Finding] = field(default_factory=list)
-    edges: Edges | None = None
-
-    def ended(self, out: PartWriter, read: BlocksRead) -> None:
-        """Complete these, once the piece is read and its rows are written."""
-        self.end, self.findings, self.edges = out.n, read.findings, read.edges
-
-    def result(self, file: str) -> dict[str, Any]:
-        """These as the result of a piece, as JSON."""
-        place = {"file": file, "first": self.first, "end": self.end, "rows": self.rows}
-        return {**place, "outputs": [], **results_of(self.findings, self.edges)}
-
-
-@contextmanager
-def part_file(path: str, schema: pa.Schema) -> Iterator[PartWriter]:
-    """A file that appears, complete, when the block ends; raises OutputError."""
-    with appearing(path) as out, pa.ipc.new_file(out, schema, options=_LZ4) as writer:
-        yield PartWriter(writer)
+    to, name: a directory, and the file in it. rows_in: makes the rows from the blocks of a piece.
+    """
+    results: list[dict[str, Any]] = []
+    n = 0
+    with appearing(f"{to}/{name}") as out, pa.ipc.new_file(out, schema, options=_LZ4) as writer:
+        for piece, reader, blocks in blocks_of(request, pieces):
+            first, n_rows = n, 0
+            with telling(piece):
+                for batch in rows_in(piece, blocks):
+                    writer.write(batch)
+                    n += 1
+                    n_rows += len(batch)
+            found = results_of(reader.findings, reader.edges)
+            place = {"file": name, "first": first, "end": n, "rows": n_rows}
+            results.append({**place, **found})
+    results[0]["outputs"] = [name]
+    return results
 
 
 def parts_of(path: str, first: int, end: int) -> Iterator[pa.RecordBatch]:

@@ -71,12 +71,9 @@ def inputs_of(
 
 def keep(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
     """Check pieces as `verify` does, and keep their batches; of a table, find the partitions."""
-    segments, name = [piece for piece in pieces if not is_exported(piece)], part_name(pieces)
-    kept = keep_batches(request, segments, f"{to}/{name}") if segments else []
-    found = iter([each.result(name) for each in kept])
-    results = [_of_table(request, piece) if is_exported(piece) else next(found) for piece in pieces]
-    results[0]["outputs"] = [name] if segments else []
-    return results
+    segments = [piece for piece in pieces if not is_exported(piece)]
+    kept = iter(keep_batches(request, segments, to, part_name(pieces)) if segments else ())
+    return [_of_table(request, piece) if is_exported(piece) else next(kept) for piece in pieces]
 
 
 def _of_table(request: Request, piece: Piece) -> Result:
@@ -89,7 +86,7 @@ def _of_table(request: Request, piece: Piece) -> Result:
         findings.append(Finding(piece.path, FILE_UNREADABLE, None, str(error)))
     rows = sum(span.rows for span in spans)
     kept = results_of(findings, None)
-    return {"rows": rows, "spans": [astuple(span) for span in spans], "outputs": [], **kept}
+    return {"rows": rows, "spans": [astuple(span) for span in spans], **kept}
 
 
 def prepare(context: Context) -> Ledger:

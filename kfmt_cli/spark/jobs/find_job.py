@@ -29,10 +29,7 @@ MOST_SHOWN = 20  # matches as lines
 
 def find(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
     """Find records in pieces."""
-    name = part_name(pieces)
-    results = [kept.result(name) for kept in keep_found(request, pieces, f"{to}/{name}")]
-    results[0]["outputs"] = [name]
-    return results
+    return keep_found(request, pieces, to, part_name(pieces))
 
 
 def prepare(context: Context) -> Ledger:

@@ -74,7 +74,7 @@ def _spans(request: Request, piece: Piece) -> Result:
         for span in found
         if (span.topic in topics if topics else span.topic != CLUSTER_METADATA)
     ]
-    return {"table": table, "spans": kept, "outputs": [], **results_of(findings, None)}
+    return {"table": table, "spans": kept, **results_of(findings, None)}
 
 
 def prepare(context: Context) -> Ledger:

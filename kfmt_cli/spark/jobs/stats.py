@@ -118,13 +118,13 @@ def count_pieces(request: Request, pieces: Sequence[Piece], to: str) -> list[Res
     """Count the batches of pieces; small logs are read together."""
     del to
     results: list[Result] = []
-    for read in blocks_of(request, pieces):
+    for piece, reader, blocks in blocks_of(request, pieces):
         counts = PieceCounts()
-        with telling(read.piece):
-            for block in read.blocks:
+        with telling(piece):
+            for block in blocks:
                 counts.take(block.batches)
         producers = [[number, *found.kept()] for number, found in counts.producers.items()]
-        kept = results_of(read.findings, read.edges)
+        kept = results_of(reader.findings, reader.edges)
         results.append({"whole": counts.whole.kept(), "producers": producers, **kept})
     return results
 
