@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kfmt_cli.arrow.batch_columns import kept_batches
 from kfmt_cli.arrow.columns.tables import rows_of
-from kfmt_cli.arrow.export.exported_rows import Span, WantedRows, offsets_of, rows_in
+from kfmt_cli.arrow.export.exported_rows import FileOfPartition, WantedRows, offsets_of, rows_in
 from kfmt_cli.arrow.inputs import at_hand
 from kfmt_cli.arrow.restore.record_compare import COMPARED, compare_records
 from kfmt_cli.broker.cluster.replicas import Range, Relation, ReplicaBatch, ReplicaBatches
@@ -77,33 +77,15 @@ class PieceColumns:
         return replace(self.piece, start=min(starts), end=max(ends), is_exact=True)
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedFile:
-    """A file of an exported table with records of a partition."""
-
-    path: str
-    span: Span
-
-    @property
-    def first(self) -> int:
-        """First offset."""
-        return self.span.first
-
-    @property
-    def last(self) -> int:
-        """Last offset."""
-        return self.span.last
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PartitionCopy:
     """One of two copies of a partition: segments, or files of a table."""
 
     name: str = ""
     """The directory or the table; empty if there is none."""
     is_table: bool = False
-    pieces: tuple[PieceColumns, ...] = ()
-    files: tuple[ExportedFile, ...] = ()
+    pieces: list[PieceColumns] = field(default_factory=list)
+    files: list[FileOfPartition] = field(default_factory=list)
     first: int | None = None
     """The first offset of the whole copy."""
     end: int = 0
@@ -111,18 +93,24 @@ class PartitionCopy:
     has_holes: bool = False
     """Whether compaction has removed records."""
 
+    def reach(self, first: int, last: int) -> None:
+        """The copy has these offsets."""
+        self.first = first if self.first is None else min(self.first, first)
+        self.end = max(self.end, last + 1)
+
     def within(self, bounds: Bounds) -> PartitionCopy:
         """The copy with only what reaches into the bounds."""
-
-        def reaches(part: PieceColumns | ExportedFile) -> bool:
-            return part.first <= bounds[1] and bounds[0] <= part.last
-
-        pieces, files = filter(reaches, self.pieces), filter(reaches, self.files)
-        return replace(self, pieces=tuple(pieces), files=tuple(files))
+        first, last = bounds
+        spans = ((file, file.span) for file in self.files)
+        return replace(
+            self,
+            pieces=[kept for kept in self.pieces if kept.first <= last and first <= kept.last],
+            files=[file for file, span in spans if span.first <= last and first <= span.last],
+        )
 
     def records(self, request: Request, bounds: Bounds) -> Iterator[pa.RecordBatch]:
         """The records within the bounds, in the columns `COMPARED`; raises InputError."""
-        for file in sorted(self.files, key=lambda file: file.first):
+        for file in sorted(self.files, key=lambda file: file.span.first):
             wanted = WantedRows(file.span.topic, file.span.partition, COMPARED, bounds=bounds)
             yield from _within(rows_in(file.path, wanted), bounds)
         parts = [part for kept in self.pieces if (part := kept.part(bounds)) is not None]
@@ -161,10 +149,10 @@ class Pair:
     def shares(self, target: int) -> Iterator[Pair]:
         """Parts of about `target` bytes of segments, if a copy is a table; records are compared
         one by one, so that they may end anywhere."""
-        files = sorted((*self.a.files, *self.b.files), key=lambda file: file.first)
-        n = min(len(files), -(-self.n_bytes // target)) if files else 1
-        step = -(-len(files) // max(n, 1))
-        cuts = sorted({file.first for file in files[step::step]}) if n > 1 else []
+        firsts = sorted(file.span.first for file in (*self.a.files, *self.b.files))
+        n = min(len(firsts), -(-self.n_bytes // target)) if firsts else 1
+        step = -(-len(firsts) // max(n, 1))
+        cuts = sorted(set(firsts[step::step])) if n > 1 else []
         for first, after in pairwise([EVERYTHING[0], *cuts, EVERYTHING[1] + 1]):
             bounds = first, after - 1
             a, b = self.a.within(bounds), self.b.within(bounds)
@@ -175,7 +163,7 @@ class Pair:
 class KeptSide(Side):
     """A copy whose batches are kept as columns."""
 
-    kept: tuple[PieceColumns, ...] = ()
+    kept: list[PieceColumns] = field(default_factory=list)
     pieces: dict[str, Piece] = field(default_factory=dict)
     """Its pieces by path."""
 

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from kfmt_cli.arrow.export.exported_rows import Span, is_exported
+from kfmt_cli.arrow.export.exported_rows import FileOfPartition, Span, is_exported
 from kfmt_cli.broker.cluster.replicas import Relation
 from kfmt_cli.checks.comparison import Row
 from kfmt_cli.core.urls import absolute, is_local, local, name_text
 from kfmt_cli.errors import UsageError
 from kfmt_cli.rows.types.compared_range import COMPARED_RANGE, RangeStatus
 from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.spark.compared import (
-    IN_OTHER_BATCHES,
-    ExportedFile,
-    Pair,
-    PartitionCopy,
-    PieceColumns,
-)
+from kfmt_cli.spark.compared import IN_OTHER_BATCHES, Pair, PartitionCopy, PieceColumns
 
 FEW = 4096  # offsets
 _NAMES = tuple(leaf.name for leaf in COMPARED_RANGE.leaves)
@@ -59,39 +52,13 @@ def check_places(paths: Iterable[str], pieces: Iterable[Piece]) -> None:
             raise UsageError(f"{both} are the same partition: compare with one of them at a time")
 
 
-@dataclass(slots=True)
-class _OpenCopy:
-    """A copy of a partition as its files are read."""
-
-    name: str
-    is_table: bool
-    pieces: list[PieceColumns] = field(default_factory=list)
-    files: list[ExportedFile] = field(default_factory=list)
-    first: int | None = None
-    end: int = 0
-    has_holes: bool = False
-
-    def reach(self, first: int, last: int) -> None:
-        """The copy has these offsets."""
-        self.first = first if self.first is None else min(self.first, first)
-        self.end = max(self.end, last + 1)
-
-    def whole(self) -> PartitionCopy:
-        """The copy, once all its files are read."""
-        first, end = self.first, self.end
-        if first is None and self.pieces:  # everything before the active segment was deleted
-            first = end = max(kept.piece.base for kept in self.pieces)
-        parts = tuple(self.pieces), tuple(self.files)
-        return PartitionCopy(self.name, self.is_table, *parts, first, end, self.has_holes)
-
-
 class BothCopies:
     """The copies A and B of partitions. folder: of the kept batches."""
 
     def __init__(self, paths: Iterable[str], folder: str) -> None:
         self._tops = [top_of(path) for path in paths]
         self._folder = folder
-        self._sides: tuple[dict[Place, _OpenCopy], ...] = {}, {}
+        self._sides: tuple[dict[Place, PartitionCopy], ...] = {}, {}
 
     def take(self, piece: Piece, result: dict[str, Any]) -> None:
         """Add the result of a piece."""
@@ -100,13 +67,13 @@ class BothCopies:
         for row in result.get("spans", ()):
             span = Span(*row)
             place = span.topic, span.partition, ""
-            copy = found.setdefault(place, _OpenCopy(name_text(top), is_table=True))
-            copy.files.append(ExportedFile(piece.path, span))
+            copy = found.setdefault(place, PartitionCopy(name_text(top), is_table=True))
+            copy.files.append(FileOfPartition(piece.path, piece.size, piece.modified, span))
             copy.reach(span.first, span.last)
         if is_exported(piece):
             return
         place = _place_of(piece, top)
-        copy = found.setdefault(place, _OpenCopy(name_text(piece.folder), is_table=False))
+        copy = found.setdefault(place, PartitionCopy(name_text(piece.folder)))
         offsets = result["offsets"] or (0, -1)
         file, start, end = f"{self._folder}/{result['file']}", result["first"], result["end"]
         copy.pieces.append(PieceColumns(piece, file, start, end, *offsets))
@@ -119,10 +86,11 @@ class BothCopies:
         a, b = self._sides
         if len(a) == len(b) == 1:  # also a copy under another name
             b = dict(zip(a, b.values(), strict=True))
+        for copy in (*a.values(), *b.values()):
+            if copy.first is None and copy.pieces:  # what was before the active segment is deleted
+                copy.first = copy.end = max(kept.piece.base for kept in copy.pieces)
         for place in {**a, **b}:
-            mine, its = (
-                side[place].whole() if place in side else PartitionCopy() for side in (a, b)
-            )
+            mine, its = (side.get(place, PartitionCopy()) for side in (a, b))
             yield Pair(*place[:2], mine, its)
 
 

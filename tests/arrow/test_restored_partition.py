@@ -8,12 +8,8 @@ from kfmt_cli.errors import InputError
 
 pytest.importorskip("pyarrow")
 
-from kfmt_cli.arrow.export.exported_rows import Span
-from kfmt_cli.arrow.restore.restored_partition import (
-    ExportedPartition,
-    FileOfPartition,
-    grouped_by_file,
-)
+from kfmt_cli.arrow.export.exported_rows import FileOfPartition, Span
+from kfmt_cli.arrow.restore.restored_partition import ExportedPartition, grouped_by_file
 
 
 def exported(number: int | None, *paths: str) -> ExportedPartition:

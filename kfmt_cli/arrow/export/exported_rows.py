@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 
 from kfmt_cli.arrow.columns.schema import schema_of
 from kfmt_cli.arrow.export.output import names_in
-from kfmt_cli.core.stores import StoredFile
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.listings import listing
@@ -29,26 +28,20 @@ _PLACE = ("topic", "partition")
 BATCHES_ONLY = "last_offset_delta"  # a column
 
 
-def exported_files(path: str, table: str = RECORDS.name) -> list[StoredFile] | None:
+def exported_pieces(path: str, table: str = RECORDS.name) -> list[Piece] | None:
     """The files of a table in an export's directory, or in the table's own, or the file itself;
     None if the path is none of these. Raises InputError."""
-    if path.endswith(SUFFIX):
-        return list(listing(path))
-    names = names_in(path)
-    if table in names and not any(name.endswith(SUFFIX) for name in names):
-        path = f"{path.rstrip('/')}/{table}"
-    elif not any(name.endswith(SUFFIX) or name.startswith("by_") for name in names):
-        return None
-    return [file for file in listing(path) if file.path.endswith(SUFFIX)]
-
-
-def exported_pieces(path: str, table: str = RECORDS.name) -> list[Piece] | None:
-    """The same as pieces."""
-    files = exported_files(path, table)
-    if files is None:
-        return None
+    is_named = path.endswith(SUFFIX)
+    if not is_named:
+        names = names_in(path)
+        if table in names and not any(name.endswith(SUFFIX) for name in names):
+            path = f"{path.rstrip('/')}/{table}"
+        elif not any(name.endswith(SUFFIX) or name.startswith("by_") for name in names):
+            return None
     return [
-        Piece(file.path, UNKNOWN, None, file.size, file.modified, 0, file.size) for file in files
+        Piece(file.path, UNKNOWN, None, file.size, file.modified, 0, file.size)
+        for file in listing(path)
+        if is_named or file.path.endswith(SUFFIX)
     ]
 
 
@@ -67,6 +60,16 @@ class Span:
     first: int
     """The first offset."""
     last: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileOfPartition:
+    """A file with rows of a partition. size, modified: by which a later run knows it."""
+
+    path: str
+    size: int
+    modified: int
+    span: Span
 
 
 def spans_in(path: str) -> tuple[str, list[Span]]:

@@ -11,7 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from kfmt_cli.arrow.export.exported_rows import Span, WantedRows, exported_pieces, rows_in
+from kfmt_cli.arrow.export.exported_rows import (
+    FileOfPartition,
+    Span,
+    WantedRows,
+    exported_pieces,
+    rows_in,
+)
 from kfmt_cli.arrow.export.output import get_json, put_json
 from kfmt_cli.arrow.restore.restoring import (
     OF_BATCHES,
@@ -29,16 +35,6 @@ from kfmt_cli.writing.output import Staging, staged
 from kfmt_cli.writing.rolling import Rolling
 
 LOG_DIRECTORY = "log_dir"
-
-
-@dataclass(frozen=True, slots=True)
-class FileOfPartition:
-    """A file with rows of a partition. size, modified: by which a later run knows it."""
-
-    path: str
-    size: int
-    modified: int
-    span: Span
 
 
 @dataclass(slots=True)
