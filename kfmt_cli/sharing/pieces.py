@@ -181,6 +181,11 @@ class Pieces(Sequence[Piece]):
         """Bytes of all pieces."""
         return sum(self._end) - sum(self._start)
 
+    @property
+    def folders(self) -> set[str]:
+        """The directories of all pieces."""
+        return {piece.folder for piece in self}
+
     def taken(self, numbers: Iterable[int]) -> Pieces:
         """The pieces with these numbers, in that order."""
         made = _of_columns(self._files, array("I"), array("q"), array("q"), array("B"))

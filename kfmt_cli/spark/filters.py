@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
+from kfmt_cli.log.selection.select import Selection
 from kfmt_cli.sharing.request import Request
 
 BOUNDS = {
@@ -42,13 +43,8 @@ def narrowed(request: Request, filter_: Any) -> Request:
 def _bounded(request: Request, what: str, ends: tuple[str, ...], value: int) -> Request:
     if request.asked.last is not None:
         return request  # the last of all, not of those within bounds
-    wanted = request.asked.wanted
-    for end in ends:
-        name = f"{end}_{what}"
-        known = getattr(wanted, name)
-        # A margin of 1 ms, because Spark's timestamps are finer.
-        bound = value - 1 if end == "first" else value + 1
-        if known is not None:
-            bound = max(known, bound) if end == "first" else min(known, bound)
-        wanted = replace(wanted, **{name: bound})  # type: ignore[arg-type]
+    # A margin of 1 ms, because Spark's timestamps are finer.
+    bound = {"first": value - 1, "last": value + 1}
+    bounds = {f"{end}_{what}": bound[end] for end in ends}
+    wanted = request.asked.wanted.within(Selection(**bounds))  # type: ignore[arg-type]
     return replace(request, asked=replace(request.asked, wanted=wanted))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql.datasource import InputPartition
@@ -16,21 +17,14 @@ WHOLE = ("segments", "index_entries", "findings")
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class Split(InputPartition):
     """The input of one task."""
 
     pieces: Pieces = field(default_factory=Pieces)
-    wanted: tuple[tuple[str, Selection], ...] = ()
+    wanted: Mapping[str, Selection] = field(default_factory=dict)
     """The selection per directory, if logs in other splits had to be read to determine it."""
     ends: tuple[int, ...] = ()
     """In a stream, the offset at which the log of each piece ends, excluded."""
-
-
-class SplitPartition(InputPartition):
-    """A split as Spark passes it to a task."""
-
-    def __init__(self, split: Split) -> None:
-        self.split = split
 
 
 def plan(request: Request, files: Pieces) -> list[Split]:

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import (
 )
 
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.plan import Split, SplitPartition
+from kfmt_cli.spark.plan import Split
 from kfmt_cli.spark.request import need_paths, request_of
 from kfmt_cli.spark.tables import ddl
 from kfmt_cli.spark.wanted import splits_of
@@ -44,15 +44,14 @@ class KfmtReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """The splits; an empty one if there is nothing to read, as Spark needs at least one."""
-        splits = splits_of(self.request) or [Split()]
-        return [SplitPartition(split) for split in splits]
+        return [*splits_of(self.request)] or [Split()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a split."""
         from kfmt_cli.spark.splits import read_split
 
-        assert isinstance(partition, SplitPartition)
-        return read_split(self.request, partition.split)
+        assert isinstance(partition, Split)
+        return read_split(self.request, partition)
 
 
 class FilteringReader(KfmtReader):

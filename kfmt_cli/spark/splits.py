@@ -20,7 +20,7 @@ from kfmt_cli.spark.wanted import has_selections, in_folders
 
 def read_split(request: Request, split: Split) -> Iterator[pa.RecordBatch]:
     """The rows of a split; raises KfmtError, which names the file, if they cannot be read."""
-    known = dict(split.wanted)
+    known = {**split.wanted}
     if has_selections(request):
         own = split.pieces.those(lambda piece: piece.start == 0 and piece.folder not in known)
         known |= in_folders(request, Pieces(piece.part(0, piece.size) for piece in own))

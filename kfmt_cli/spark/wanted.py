@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from functools import partial
 from hashlib import blake2b
 from itertools import zip_longest
@@ -57,13 +57,12 @@ def splits_of(request: Request) -> list[Split]:
     if not has_selections(request):
         return splits
     known = _in_several_splits(request, files, splits)
-    return [
-        Split(
-            split.pieces,
-            tuple((folder, known[folder]) for folder in _folders(split.pieces) & known.keys()),
-        )
-        for split in splits
-    ]
+    return [Split(split.pieces, in_these(split.pieces, known)) for split in splits]
+
+
+def in_these(pieces: Pieces, known: Mapping[str, Selection]) -> dict[str, Selection]:
+    """The selections in the directories of some pieces, of those that are known."""
+    return {folder: known[folder] for folder in pieces.folders & known.keys()}
 
 
 def has_selections(request: Request) -> bool:
@@ -77,22 +76,18 @@ def _in_several_splits(
     """The selections in the partitions that several splits have parts of."""
     splits_with: dict[str, set[int]] = defaultdict(set)
     for number, split in enumerate(splits):
-        for folder in _folders(split.pieces):
+        for folder in split.pieces.folders:
             splits_with[folder].add(number)
     divided = (
         logs
         for logs in partitions_of(files)
-        if len(set().union(*(splits_with[folder] for folder in _folders(logs)))) > 1
+        if len(set().union(*(splits_with[folder] for folder in logs.folders))) > 1
     )
     workers = 0 if all(map(is_local, request.paths)) else CONNECTIONS
     found: dict[str, Selection] = {}
     for wanted in map_ordered(partial(in_partition, request), divided, workers):
         found |= wanted
     return found
-
-
-def _folders(pieces: Iterable[Piece]) -> set[str]:
-    return {piece.folder for piece in pieces}
 
 
 def in_folders(request: Request, files: Pieces) -> dict[str, Selection]:
@@ -119,7 +114,7 @@ def in_partition(request: Request, logs: Pieces) -> dict[str, Selection]:
     """The selection in the directories of a partition; raises InputError."""
     with at_hand(request, logs):
         wanted = _wanted_in(list(logs), request.asked, request.limit)
-    return dict.fromkeys(_folders(logs), wanted)
+    return dict.fromkeys(logs.folders, wanted)
 
 
 def digest(known: Mapping[str, Selection]) -> str:

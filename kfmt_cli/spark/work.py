@@ -24,6 +24,7 @@ from kfmt_cli.sharing.seams import Seam, is_torn
 from kfmt_cli.spark.job import Job, Stored, about
 from kfmt_cli.spark.ledger import Ledger, file_of
 from kfmt_cli.spark.tasks import in_tasks
+from kfmt_cli.spark.wanted import in_these
 from kfmt_cli.spark.worker import LOG, carried, home_for
 
 if TYPE_CHECKING:
@@ -156,8 +157,7 @@ class TaskShares(Sequence[bytes]):
 def share_for_task(request: Request, pieces: Pieces) -> bytes:
     """A task's own share: its pieces, and the selections in their directories. As bytes: a worker
     imports kfmt before it unpickles them."""
-    folders = request.in_folders.keys() & {piece.folder for piece in pieces}
-    return pickle.dumps((pieces, {folder: request.in_folders[folder] for folder in folders}))
+    return pickle.dumps((pieces, in_these(pieces, request.in_folders)))
 
 
 def _do(job: Job, request: Request, to: str, done: str, run: int, share: bytes) -> bytes:

@@ -122,7 +122,7 @@ def test_partitions_of_one_task_are_asked_by_it(
     with monkeypatch.context() as unread:
         unread.setattr(FileSource, "block", reads_nothing)
         splits = splits_of(request)
-    assert [split.wanted for split in splits] == [()]
+    assert [split.wanted for split in splits] == [{}]
     few = replace(request, max_split=3000)
     several = splits_of(few)
     assert sum(len(split.wanted) for split in several) > 4

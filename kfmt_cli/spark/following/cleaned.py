@@ -28,7 +28,7 @@ from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.read_piece import UnreadError
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.following.copies import base_of
+from kfmt_cli.spark.following.copies import BASE
 from kfmt_cli.spark.plan import Split
 
 PAUSES = 0.1, 0.5, 2.0  # seconds for a broker to complete a swap
@@ -39,7 +39,7 @@ def followed(request: Request, split: Split) -> Iterator[pa.RecordBatch]:
     that was cleaned while it was read, which a repeated task reads again."""
     ids = TopicIds()
     for piece, end in zip(split.pieces, split.ends, strict=True):
-        own = Selection(first_offset=base_of(piece), last_offset=end - 1)
+        own = Selection(first_offset=piece.base, last_offset=end - 1)
         wanted = request.wanted_of(piece).within(own)
         narrowed = replace(request, in_folders={piece.folder: wanted})
         for log in _as_it_is(request, piece, end):
@@ -57,13 +57,13 @@ def _as_it_is(request: Request, piece: Piece, end: int) -> list[Piece]:
         words = "was cleaned while it was read in parts; start the query again"
         raise UnreadError(f"{piece.path}: {words}")
     logs = _logs_in(request, piece.folder)
-    if not logs or base_of(logs[0]) > base_of(piece):
+    if not logs or logs[0].base > piece.base:
         return [piece]  # deleted, which is an error of its own
-    following = [*map(base_of, logs[1:]), end]
+    following = [*map(BASE, logs[1:]), end]
     return [
         log
         for log, until in zip(logs, following, strict=True)
-        if base_of(log) < end and until > base_of(piece)
+        if log.base < end and until > piece.base
     ]
 
 

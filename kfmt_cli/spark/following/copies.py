@@ -6,11 +6,14 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.sharing.piece import Piece
 
+BASE = attrgetter("base")
+"""The base offset of a segment."""
 Signature = tuple[tuple[str, str, int, int], ...]
 
 
@@ -27,7 +30,7 @@ class Copy:
     @property
     def first(self) -> int:
         """The base offset of its first segment."""
-        return base_of(self.logs[0])
+        return self.logs[0].base
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +54,6 @@ class PartitionLogs:
         )
 
 
-def base_of(log: Piece) -> int:
-    """The base offset of a segment."""
-    return log.base
-
-
 def partitions_in(
     files: Iterable[Piece], id_of: Callable[[Piece], str | None], paths: Sequence[str]
 ) -> dict[str, PartitionLogs]:
@@ -67,7 +65,7 @@ def partitions_in(
             folders[file.folder].append(file)
     grouped = defaultdict[tuple[str, str | None], list[list[Piece]]](list)
     for folder, logs in folders.items():
-        logs.sort(key=base_of)
+        logs.sort(key=BASE)
         topic, number = logs[0].place
         if topic is None or number is None:
             grouped[folder, None].append(logs)
@@ -94,7 +92,7 @@ def _copies(folders: list[list[Piece]]) -> tuple[Copy, ...]:
     if not tiered or not local:
         return tuple(Copy(logs[0].folder, tuple(logs)) for logs in folders)
     return tuple(
-        Copy(logs[0].folder, (*older[: bisect_left(older, base_of(logs[0]), key=base_of)], *logs))
+        Copy(logs[0].folder, (*older[: bisect_left(older, logs[0].base, key=BASE)], *logs))
         for logs in local
         for older in tiered
     )

@@ -27,7 +27,7 @@ from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.read_piece import UnreadError, unread_words
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.following.cleaned import is_swapping
-from kfmt_cli.spark.following.copies import Copy, PartitionLogs, Signature, base_of, partitions_in
+from kfmt_cli.spark.following.copies import BASE, Copy, PartitionLogs, Signature, partitions_in
 from kfmt_cli.spark.following.history import Departure, Ends, Room, begins
 from kfmt_cli.spark.following.listed import Listings
 from kfmt_cli.spark.following.positions import (
@@ -172,7 +172,7 @@ class Follower:
         else the beginning of the last segment."""
         found: Kept = {}
         for key, partition in self._there.items():
-            offsets = [base_of(copy.logs[-1]) for copy in partition.copies]
+            offsets = [copy.logs[-1].base for copy in partition.copies]
             for copy in partition.copies:
                 known = self._ends.known(copy.logs[-1])
                 offsets += [] if known is None else [known.position.offset]
@@ -371,11 +371,11 @@ class Follower:
 
     def _begins(self, log: Piece, at: Position) -> bool:
         """Whether the next offset is at the position's byte of a segment."""
-        if at.segment != base_of(log) or not 0 < at.byte <= log.size:
+        if at.segment != log.base or not 0 < at.byte <= log.size:
             return False
         try:
             with closing(LogBytes(log.path, log.path)) as opened:
-                return begins(opened, at, base_of(log))
+                return begins(opened, at, log.base)
         except InputError as error:
             self._unread(error)
             return False
@@ -383,10 +383,10 @@ class Follower:
     def _taken(self, logs: Sequence[Piece], at: Position, room: Room) -> Position:
         """The position after as much of a log as there is room for."""
         begin = at
-        for i in range(max(bisect_right(logs, at.offset, key=base_of) - 1, 0), len(logs)):
+        for i in range(max(bisect_right(logs, at.offset, key=BASE) - 1, 0), len(logs)):
             log = logs[i]
-            following = base_of(logs[i + 1]) if i + 1 < len(logs) else None
-            start = at.byte if at.segment == base_of(log) and at.byte <= log.size else 0
+            following = logs[i + 1].base if i + 1 < len(logs) else None
+            start = at.byte if at.segment == log.base and at.byte <= log.size else 0
             if following is not None and room.fits(log.size - start, following - at.offset):
                 # The whole segment: continue at the beginning of the next one.
                 room.take(log.size - start, following - at.offset)
@@ -407,7 +407,7 @@ class Follower:
                 at = self._beyond(log, at, following)
             if not room.is_left:
                 break
-        if at.epoch < 0 and at.byte == 0 and base_of(logs[0]) < at.offset == base_of(logs[-1]):
+        if at.epoch < 0 and at.byte == 0 and logs[0].base < at.offset == logs[-1].base:
             # The last segment is empty: the batch before is in the one before.
             epoch = self._ends.epoch_before(logs, at.offset)
             at = replace(at, epoch=-1 if epoch is None else epoch)
@@ -437,4 +437,4 @@ class Follower:
             f"{words_of(partition.key)}: offsets {begin.offset} to {last.offset - 1} were to be "
             f"read, but {'; '.join(troubles)}"
         )
-        return max(partition.copies, key=lambda one: base_of(one.logs[-1]))
+        return max(partition.copies, key=lambda one: one.logs[-1].base)

@@ -21,7 +21,7 @@ from kfmt_cli.broker.start.stored import (
 from kfmt_cli.formats import header_numbers as header
 from kfmt_cli.log.block import HEADER_SIZE
 from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.spark.following.copies import base_of
+from kfmt_cli.spark.following.copies import BASE
 from kfmt_cli.spark.following.positions import Position
 
 EVERYTHING = 1 << 62  # bytes or offsets per trigger without a limit
@@ -92,19 +92,19 @@ class Ends:
     def reached(self, log: Piece, at: Position, room: Room | None = None) -> Reached:
         """How far a segment goes from a position within the room; raises InputError."""
         limit = room or Room()
-        start = at.byte if at.segment == base_of(log) else 0
+        start = at.byte if at.segment == log.base else 0
         known = self.known(log)
         if known is not None:
             end = known.position
             if end.offset <= at.offset or limit.fits(end.byte - start, end.offset - at.offset):
                 return replace(known, start=min(start, end.byte))
         with closing(LogBytes(log.path, log.path)) as opened:
-            start = start if begins(opened, at, base_of(log)) else 0
-            position = at if start else Position(base_of(log), base_of(log))
+            start = start if begins(opened, at, log.base) else 0
+            position = at if start else Position(log.base, log.base)
             before = self._known.get(log.path)
             if room is None and before is not None and before[2].position.byte > start:
                 end = before[2].position
-                position = end if begins(opened, end, base_of(log)) else position
+                position = end if begins(opened, end, log.base) else position
             found, is_end = _stepped(opened, log, position, at.offset, limit)
         if is_end:
             self._known[log.path] = log.size, log.modified, found
@@ -116,7 +116,7 @@ class Ends:
 
     def departure(self, logs: Sequence[Piece], at: Position) -> Departure | None:
         """Whether a log has another history than that before a position; raises InputError."""
-        if base_of(logs[-1]) < at.offset:
+        if logs[-1].base < at.offset:
             end = self.end_of(logs, at)
             if end.position.offset < at.offset and end.trouble is None:
                 words = f"the log ends at offset {end.position.offset}"
@@ -132,7 +132,7 @@ class Ends:
     def _epoch_before(self, logs: Sequence[Piece], at: Position) -> int | None:
         """The leader epoch of the batch with the offset before a position, or a later epoch of a
         batch before it; None if it cannot be told, as after cleaning."""
-        log = next((log for log in logs if base_of(log) == at.segment), None)
+        log = next((log for log in logs if log.base == at.segment), None)
         if log is not None and at.last >= 0:
             with closing(LogBytes(log.path, log.path)) as opened:
                 if begins(opened, at, at.segment):
@@ -144,7 +144,7 @@ class Ends:
     ) -> int | None:
         """The leader epoch of the batch with the offset before one, or an epoch above `most` of a
         batch before it; None if it cannot be told. Raises InputError."""
-        log = logs[max(bisect_right(logs, offset - 1, key=base_of) - 1, 0)]
+        log = logs[max(bisect_right(logs, offset - 1, key=BASE) - 1, 0)]
         with closing(LogBytes(log.path, log.path)) as opened:
             try:
                 for batch in batches(opened, 0, min(log.size, opened.size)):
@@ -176,7 +176,7 @@ class Ends:
                         break
                 except (CorruptError, StartFailed):
                     continue
-        return max(most, base_of(logs[0]))
+        return max(most, logs[0].base)
 
 
 def begins(opened: LogBytes, at: Position, base: int) -> bool:
@@ -215,7 +215,7 @@ def _stepped(
         for batch in batches(opened, position.byte, min(log.size, opened.size)):
             if batch.last_offset >= wanted:
                 begin = batch.position if begin < 0 else begin
-                n_offsets = batch.last_offset + 1 - max(wanted, base_of(log))
+                n_offsets = batch.last_offset + 1 - max(wanted, log.base)
                 is_due = room.is_fresh and batch.position == begin
                 if not is_due and not room.fits(batch.end - begin, n_offsets):
                     is_end = False
@@ -227,5 +227,5 @@ def _stepped(
         epoch = -1 if last is None else epoch_of(opened, last)
     if last is not None:
         offset = max(last.last_offset + 1, position.offset)
-        position = Position(offset, base_of(log), last.end, last.position, epoch)
+        position = Position(offset, log.base, last.end, last.position, epoch)
     return Reached(position, position.byte if begin < 0 else begin, trouble), is_end

@@ -13,7 +13,7 @@ from kfmt_cli.rows.table_types import BATCHES, RECORDS
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.following.follower import Follower
 from kfmt_cli.spark.following.history import EVERYTHING, Room
-from kfmt_cli.spark.plan import SplitPartition
+from kfmt_cli.spark.plan import Split
 from kfmt_cli.spark.request import StreamOptions
 from kfmt_cli.spark.worker import Home, carried
 
@@ -84,14 +84,14 @@ class KfmtStreamReader(DataSourceStreamReader):
         """The splits of a trigger."""
         splits = self.follower.splits(start, end)
         self.planned = end
-        return [SplitPartition(split) for split in splits]
+        return [*splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a split."""
         from kfmt_cli.spark.splits import read_split
 
-        assert isinstance(partition, SplitPartition)
-        return read_split(self.request, partition.split)
+        assert isinstance(partition, Split)
+        return read_split(self.request, partition)
 
 
 class NowStreamReader(KfmtStreamReader, SupportsTriggerAvailableNow):

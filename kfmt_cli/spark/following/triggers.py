@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
+from operator import attrgetter
 
 from kfmt_cli.log.selection.select import Selection
 from kfmt_cli.sharing.piece import Piece, cut, pack
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request, share_of
-from kfmt_cli.spark.following.copies import base_of
+from kfmt_cli.spark.following.copies import BASE
 from kfmt_cli.spark.following.positions import Position
 from kfmt_cli.spark.plan import Split
+from kfmt_cli.spark.wanted import in_these
 
 
 def splits_of(
@@ -29,16 +31,17 @@ def splits_of(
         for piece in pieces
         for part in (cut([replace(piece, is_exact=False)], share) if piece.is_whole else [piece])
     )
+    shares = map(Pieces, pack(parts, share))
     return [
-        Split(Pieces(some), _of_folders(some, wanted), tuple(ends[piece.path] for piece in some))
-        for some in pack(parts, share)
+        Split(some, in_these(some, wanted), tuple(ends[piece.path] for piece in some))
+        for some in shares
     ]
 
 
 def ends_of(logs: Sequence[Piece], end: int) -> dict[str, int]:
     """The offset at which each segment of a log ends, by path: where the next one begins, or the
     end of the log."""
-    following = [*map(base_of, logs[1:]), end]
+    following = [*map(BASE, logs[1:]), end]
     return {log.path: until for log, until in zip(logs, following, strict=True)}
 
 
@@ -47,33 +50,17 @@ def selections(
 ) -> dict[str, Selection]:
     """The selections for the directories of a log. first, last: offsets, the last one excluded."""
     return {
-        folder: _narrowed(asked, first, min(last, until) - 1) for folder, until in _folders(logs)
+        folder: asked.within(Selection(first, min(last, until) - 1))
+        for folder, until in _folders(logs)
     }
 
 
 def _folders(logs: Sequence[Piece]) -> Iterator[tuple[str, int]]:
     """The directories of a log, each with the offset at which the next one's segments begin."""
-    folders = [(folder, base_of(next(its))) for folder, its in groupby(logs, key=_folder)]
+    folders = [(folder, next(its).base) for folder, its in groupby(logs, key=attrgetter("folder"))]
     following = [base for _, base in folders[1:]]
     for (folder, _), until in zip(folders, [*following, 1 << 62], strict=True):
         yield folder, until
-
-
-def _folder(log: Piece) -> str:
-    return log.folder
-
-
-def _of_folders(
-    pieces: Sequence[Piece], wanted: Mapping[str, Selection]
-) -> tuple[tuple[str, Selection], ...]:
-    """The selections for the directories of some pieces."""
-    return tuple((folder, wanted[folder]) for folder in {piece.folder for piece in pieces})
-
-
-def _narrowed(asked: Selection, first: int, last: int) -> Selection:
-    lowest = first if asked.first_offset is None else max(asked.first_offset, first)
-    highest = last if asked.last_offset is None else min(asked.last_offset, last)
-    return replace(asked, first_offset=lowest, last_offset=highest)
 
 
 def between(
@@ -84,8 +71,8 @@ def between(
 ) -> Iterator[Piece]:
     """The parts of segments between two positions."""
     for i, log in enumerate(logs):
-        following = base_of(logs[i + 1]) if i + 1 < len(logs) else None
-        if base_of(log) >= last.offset or (following is not None and following <= first.offset):
+        following = logs[i + 1].base if i + 1 < len(logs) else None
+        if log.base >= last.offset or (following is not None and following <= first.offset):
             continue
         start = first.byte if begins_at(log, first) else 0
         end = last.byte if begins_at(log, last) and last.byte > start else log.size
