@@ -25,15 +25,17 @@ from typing import Any
 from bench.make_files import MIB
 from bench.process import machine, put
 from kfmt_cli.arrow.checking import results_of
+from kfmt_cli.arrow.columns.schema import schema_of
 from kfmt_cli.arrow.export.output import put_json
 from kfmt_cli.arrow.export.table_file import table_file
 from kfmt_cli.arrow.inputs import at_hand, files_of
 from kfmt_cli.core.stores import StoredFile
+from kfmt_cli.rows.table_types import SEGMENTS
 from kfmt_cli.rows.types.segment_row import NOTHING
 from kfmt_cli.sharing.piece import name_of
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.spark.job import Job, Result
-from kfmt_cli.spark.jobs.context import JobFindings, rows_table
+from kfmt_cli.spark.jobs.context import JobFindings
 from kfmt_cli.spark.jobs.verify import check, summed_up
 from kfmt_cli.spark.ledger import Ledger, file_of
 from kfmt_cli.spark.request import request_of
@@ -115,7 +117,7 @@ def results(pieces: Pieces) -> Iterator[tuple[str, Result]]:
 def write_tables(finished: Finished, to: str) -> None:
     """Go over all results as a job does: for torn files, and to write the table of segments."""
     assert not torn_files(finished.ledger.done(lambda piece: not piece.is_whole))
-    with table_file(f"{to}/segments/part-0", rows_table("segments"), "parquet") as made:
+    with table_file(f"{to}/segments/part-0", schema_of(SEGMENTS.leaves), "parquet") as made:
         for file in summed_up(finished, JobFindings(None)):
             made.add([file.as_row()])
 

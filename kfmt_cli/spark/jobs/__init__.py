@@ -127,8 +127,8 @@ JOBS: list[ListedJob] = [
     ListedJob(
         "segments",
         "Write one row per segment: offsets, timestamps, sizes, codecs, findings.",
-        f"{_HERE}.segments:run_job",
-        prepare=f"{_HERE}.segments:prepare",
+        f"{_HERE}.verify:run_job",
+        prepare=f"{_HERE}.verify:prepare_segments",
     ),
     ListedJob(
         "verify",

@@ -16,7 +16,6 @@ from operator import attrgetter
 
 from kfmt_cli.arrow.batch_columns import keep_batches
 from kfmt_cli.arrow.checking import results_of
-from kfmt_cli.arrow.columns.schema import schema_of
 from kfmt_cli.arrow.export.exported_rows import (
     Span,
     exported_pieces,
@@ -24,7 +23,6 @@ from kfmt_cli.arrow.export.exported_rows import (
     is_exported,
     spans_in,
 )
-from kfmt_cli.arrow.export.table_file import table_file
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.broker.cluster.replicas import Relation
 from kfmt_cli.checks.comparison import MISSING, Row
@@ -33,6 +31,7 @@ from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.damage import FILE_UNREADABLE
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.render.style import grouped
+from kfmt_cli.rows.table_types import FINDINGS
 from kfmt_cli.rows.types.compared_range import COMPARED_RANGE, RangeStatus
 from kfmt_cli.sharing.piece import Piece, in_shares
 from kfmt_cli.sharing.pieces import Pieces
@@ -40,7 +39,7 @@ from kfmt_cli.sharing.request import LEAST_SPLIT, Request
 from kfmt_cli.spark.compared import Pair, compared
 from kfmt_cli.spark.copies_of_partitions import BothCopies, check_places, merged_rows, top_of
 from kfmt_cli.spark.job import Job, Result
-from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened, rows_table
+from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened
 from kfmt_cli.spark.ledger import Ledger, part_name
 from kfmt_cli.spark.tasks import in_tasks
 from kfmt_cli.spark.work import run
@@ -107,17 +106,14 @@ def run_job(context: Context) -> JobSummary:
         context.files = inputs_of(context.request)
     check_places(context.request.paths, context.inputs())
     ledger.plan(context.request, context.inputs())
-    findings = JobFindings()
     summary = JobSummary(
         dict.fromkeys(("partitions", "segments", "bytes", "batches", "records"), 0)
     )
     ranges: Counter[str] = Counter()
     with ExitStack() as files:
-        schema = schema_of(COMPARED_RANGE.leaves)
-        place = f"{context.to}/ranges/part-0"
-        table = files.enter_context(table_file(place, schema, context.format))
-        place, schema = f"{context.to}/findings/part-0", rows_table("findings")
-        findings.table = files.enter_context(table_file(place, schema, context.format))
+        table = files.enter_context(context.table_file("ranges/part-0", COMPARED_RANGE))
+        of_findings = files.enter_context(context.table_file("findings/part-0", FINDINGS))
+        findings = JobFindings(of_findings)
         pairs = _pairs(context, ledger, findings, summary)
         shown: list[dict[str, object]] = []
         for row in merged_rows(_compared(context, pairs)):
@@ -136,7 +132,7 @@ def run_job(context: Context) -> JobSummary:
     left = sum(ranges.values()) - ranges[RangeStatus.IDENTICAL.value] - len(shown)
     if left:
         summary.lines.append(f"and {grouped(left)} more ranges that are not identical")
-    summary.written = [table.path, findings.table.path]
+    summary.written = [table.path, of_findings.path]
     return summary
 
 

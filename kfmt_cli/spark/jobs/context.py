@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from kfmt_cli.arrow.checking import MOST_KEPT, count_severities
 from kfmt_cli.arrow.columns.schema import schema_of
-from kfmt_cli.arrow.export.table_file import TableFile
+from kfmt_cli.arrow.export.table_file import TableFile, table_file
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.findings.damage import FILE_VANISHED, UNREAD
 from kfmt_cli.render.style import grouped
-from kfmt_cli.rows.table_types import TABLES
+from kfmt_cli.rows.column import RowType
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Stored
@@ -60,6 +59,11 @@ class Context:
         frame: DataFrame = reader.load(list(request.paths))
         return frame
 
+    def table_file(self, name: str, rows: RowType) -> AbstractContextManager[TableFile]:
+        """A table of the output directory, which appears, complete, when the block ends; raises
+        OutputError. name: without the suffix of the format."""
+        return table_file(f"{self.to}/{name}", schema_of(rows.leaves), self.format)
+
     def listed(self) -> Pieces:
         """All files, with those that could not be listed; lists them if needed."""
         if self.files is None:
@@ -98,11 +102,6 @@ def opened(context: Context, job: Job) -> Ledger:
     ledger = Ledger(context.to, job, is_dry=context.is_dry)
     ledger.open()
     return ledger
-
-
-def rows_table(name: str) -> pa.Schema:
-    """The schema of a documented table."""
-    return schema_of(TABLES[name].leaves)
 
 
 @dataclass(slots=True)

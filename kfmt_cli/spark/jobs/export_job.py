@@ -10,16 +10,16 @@ from kfmt_cli.arrow.checking import results_of
 from kfmt_cli.arrow.export.exporting import export_bundle
 from kfmt_cli.arrow.export.lake import DEFAULTS, Lake, lake_of
 from kfmt_cli.arrow.export.manifest import source_of
-from kfmt_cli.arrow.export.table_file import table_file
 from kfmt_cli.arrow.topic_ids import TopicIds
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.damage import FILE_UNREADABLE
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.render.style import count, grouped
+from kfmt_cli.rows.table_types import FINDINGS
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Result, Work
-from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, rows_table
+from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary
 from kfmt_cli.spark.lake.lake_table import APPEND, LakeTable, Live
 from kfmt_cli.spark.lake.table_formats import TableTarget
 from kfmt_cli.spark.ledger import Ledger
@@ -139,8 +139,7 @@ def run_job(context: Context) -> JobSummary:
     summary = JobSummary(dict.fromkeys(("segments", "bytes", *tables, "errors"), 0))
     results = run(context.spark, request, ledger, context.advance)
     live = Live(bool(ledger.stale))
-    place, schema = f"{context.to}/findings/part-0", rows_table("findings")
-    with table_file(place, schema, context.format) as table:
+    with context.table_file("findings/part-0", FINDINGS) as table:
         findings = JobFindings(table)
         for piece, result in results:
             summary.numbers["segments"] += piece.start == 0

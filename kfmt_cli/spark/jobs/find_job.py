@@ -9,17 +9,15 @@ from itertools import islice
 
 import pyarrow as pa
 
-from kfmt_cli.arrow.columns.schema import schema_of
-from kfmt_cli.arrow.export.table_file import table_file
 from kfmt_cli.arrow.found_rows import keep_found
 from kfmt_cli.arrow.part_files import parts_of
 from kfmt_cli.errors import UsageError
 from kfmt_cli.render.style import grouped
-from kfmt_cli.rows.table_types import FOUND_RECORDS
+from kfmt_cli.rows.table_types import FINDINGS, FOUND_RECORDS
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Result
-from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened, rows_table
+from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened
 from kfmt_cli.spark.ledger import Ledger, part_name
 from kfmt_cli.spark.selecting import selected_by_tasks
 from kfmt_cli.spark.work import run
@@ -49,10 +47,9 @@ def run_job(context: Context) -> JobSummary:
     summary = JobSummary(dict.fromkeys(("segments", "bytes", "places", "errors"), 0))
     folder = ledger.job.folder(ledger.to)
     with ExitStack() as files:
-        place, schema = f"{context.to}/findings/part-0", rows_table("findings")
-        findings = JobFindings(files.enter_context(table_file(place, schema, context.format)))
-        place, schema = f"{context.to}/found/part-0", schema_of(FOUND_RECORDS.leaves)
-        table = files.enter_context(table_file(place, schema, context.format))
+        of_findings = files.enter_context(context.table_file("findings/part-0", FINDINGS))
+        table = files.enter_context(context.table_file("found/part-0", FOUND_RECORDS))
+        findings = JobFindings(of_findings)
         for piece, result in run(context.spark, request, ledger, context.advance):
             findings.take(result)
             summary.numbers["segments"] += piece.start == 0
@@ -65,7 +62,7 @@ def run_job(context: Context) -> JobSummary:
     findings.sum_up(summary)
     summary.numbers |= {"places": table.rows, "errors": summary.errors}
     summary.errors += not table.rows  # as `kfmt find`
-    summary.written = [table.path, findings.table.path] if findings.table else [table.path]
+    summary.written = [table.path, of_findings.path]
     return summary
 
 

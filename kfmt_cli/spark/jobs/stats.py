@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 
 from kfmt_cli.arrow.checking import micros, results_of
-from kfmt_cli.arrow.columns.schema import schema_of
-from kfmt_cli.arrow.export.table_file import table_file
 from kfmt_cli.arrow.piece_blocks import blocks_of
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.core.urls import name_text
@@ -154,8 +152,7 @@ def run_job(context: Context) -> JobSummary:
     tables = topics, _partitions(partitions), _producers(producers)
     summary = JobSummary()
     for (name, type_), rows in zip(COUNTED.items(), tables, strict=True):
-        schema = schema_of(type_.leaves)
-        with table_file(f"{context.to}/{name}", schema, context.format) as table:
+        with context.table_file(name, type_) as table:
             table.add(rows)
         summary.numbers[name] = table.rows
         summary.written.append(table.path)

@@ -1,4 +1,7 @@
-"""verify: checks every batch of a fleet; writes tables of segments and findings, and a summary."""
+"""verify: checks every batch of a fleet; writes tables of segments and findings, and a summary.
+
+segments: the same, but only the table of segments.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ from contextlib import ExitStack
 from itertools import groupby
 
 from kfmt_cli.arrow.checking import FileSummary, check_pieces, results_of
-from kfmt_cli.arrow.export.table_file import table_file
+from kfmt_cli.rows.table_types import FINDINGS, SEGMENTS
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Result
-from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened, rows_table
+from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened
 from kfmt_cli.spark.ledger import Ledger
 from kfmt_cli.spark.work import Finished, run
 
@@ -29,28 +32,27 @@ def check(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
     ]
 
 
-def run_job(context: Context) -> JobSummary:
-    """Check every file."""
-    return check_all(context, "verify", ("segments", "findings"))
-
-
 def prepare(context: Context, name: str = "verify") -> Ledger:
     """The directory of the job; raises UsageError if it holds other results."""
     return opened(context, Job(name, check, {"deep": context.request.deep}))
 
 
-def check_all(context: Context, name: str, tables: tuple[str, ...]) -> JobSummary:
-    """Check every file, and write these tables."""
-    ledger: Ledger = context.prepared or prepare(context, name)
+def prepare_segments(context: Context) -> Ledger:
+    """The same of a job that writes no findings."""
+    return prepare(context, "segments")
+
+
+def run_job(context: Context) -> JobSummary:
+    """Check every file."""
+    ledger: Ledger = context.prepared or prepare(context)
+    tables = (SEGMENTS,) if ledger.job.name == "segments" else (SEGMENTS, FINDINGS)
     ledger.plan(context.request, context.inputs())
     results = run(context.spark, context.request, ledger, context.advance)
     numbers = Counter(dict.fromkeys(("segments", "bytes", *SUMS, "damaged"), 0))
     with ExitStack() as open_files:
         files = {
-            table: open_files.enter_context(
-                table_file(f"{context.to}/{table}/part-0", rows_table(table), context.format)
-            )
-            for table in tables
+            rows.name: open_files.enter_context(context.table_file(f"{rows.name}/part-0", rows))
+            for rows in tables
         }
         found = JobFindings(files.get("findings"))
         for file in summed_up(results, found):
