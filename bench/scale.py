@@ -39,7 +39,7 @@ from kfmt_cli.spark.jobs.context import JobFindings
 from kfmt_cli.spark.jobs.verify import check, summed_up
 from kfmt_cli.spark.ledger import Ledger, file_of
 from kfmt_cli.spark.request import request_of
-from kfmt_cli.spark.work import Finished, TaskShares, shares_of, torn_files
+from kfmt_cli.spark.work import TaskShares, sewn_together, shares_of, torn_files
 
 CORES = 1000  # of the cluster
 IN_PARTITION = 100
@@ -99,7 +99,7 @@ def drive(n: int) -> Driven:
         began += time.process_time() - tasks_began
         ledger.take(numbers, shares)
         reached()
-        write_tables(Finished(ledger), scratch)
+        write_tables(ledger, scratch)
         reached()
     return Driven(steps, len(shares), n_bytes, largest)
 
@@ -114,11 +114,11 @@ def results(pieces: Pieces) -> Iterator[tuple[str, Result]]:
         yield name_of(piece.path, piece.start), {**clean, "about": about}
 
 
-def write_tables(finished: Finished, to: str) -> None:
+def write_tables(ledger: Ledger, to: str) -> None:
     """Go over all results as a job does: for torn files, and to write the table of segments."""
-    assert not torn_files(finished.ledger.done(lambda piece: not piece.is_whole))
+    assert not torn_files(ledger.done(lambda piece: not piece.is_whole))
     with table_file(f"{to}/segments/part-0", schema_of(SEGMENTS.leaves), "parquet") as made:
-        for file in summed_up(finished, JobFindings(None)):
+        for file in summed_up(sewn_together(ledger.done()), JobFindings(None)):
             made.add([file.as_row()])
 
 

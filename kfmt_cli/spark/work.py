@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 SLOW = b"slow"
 
 
-def run(spark: Spark, request: Request, ledger: Ledger, advance: Callable[[int], None]) -> Finished:
+def run(
+    spark: Spark, request: Request, ledger: Ledger, advance: Callable[[int], None]
+) -> Iterator[tuple[Piece, Stored]]:
     """Process the open pieces; the results of all pieces, in order, with the findings at the seams
     between them.
 
@@ -44,17 +46,7 @@ def run(spark: Spark, request: Request, ledger: Ledger, advance: Callable[[int],
     if torn:
         ledger.uncut(torn)
         _finish(spark, request, ledger, advance)
-    return Finished(ledger)
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """The results of all pieces; can be iterated repeatedly."""
-
-    ledger: Ledger
-
-    def __iter__(self) -> Iterator[tuple[Piece, Stored]]:
-        return sewn_together(self.ledger.done())
+    return sewn_together(ledger.done())
 
 
 def torn_files(found: Iterable[tuple[Piece, Stored]]) -> set[str]:

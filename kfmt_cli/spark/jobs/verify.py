@@ -6,7 +6,7 @@ segments: the same, but only the table of segments.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import groupby
 
@@ -14,10 +14,10 @@ from kfmt_cli.arrow.checking import FileSummary, check_pieces, results_of
 from kfmt_cli.rows.table_types import FINDINGS, SEGMENTS
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.job import Job, Result
+from kfmt_cli.spark.job import Job, Result, Stored
 from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened
 from kfmt_cli.spark.ledger import Ledger
-from kfmt_cli.spark.work import Finished, run
+from kfmt_cli.spark.work import run
 
 SUMS = ("batches", "records", "errors", "warnings", "notes")
 NO_FINDINGS = {"errors": 0, "warnings": 0, "notes": 0}
@@ -68,7 +68,7 @@ def run_job(context: Context) -> JobSummary:
     return summary
 
 
-def summed_up(results: Finished, found: JobFindings) -> Iterator[FileSummary]:
+def summed_up(results: Iterable[tuple[Piece, Stored]], found: JobFindings) -> Iterator[FileSummary]:
     """The summary of each file, from its pieces."""
     for _, parts in groupby(results, key=lambda done: done[0].path):
         summary: FileSummary | None = None
