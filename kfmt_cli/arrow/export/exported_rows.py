@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from kfmt_cli.arrow.checking import results_of
 from kfmt_cli.arrow.columns.schema import schema_of
 from kfmt_cli.arrow.export.output import names_in
 from kfmt_cli.core.urls import is_local, local
@@ -19,6 +20,8 @@ from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.listings import listing
 from kfmt_cli.disk.opening import file_at
 from kfmt_cli.errors import InputError
+from kfmt_cli.findings.damage import FILE_UNREADABLE
+from kfmt_cli.findings.finding import Finding
 from kfmt_cli.rows.table_types import BATCHES, RECORDS, chosen
 from kfmt_cli.sharing.piece import Piece
 
@@ -89,6 +92,18 @@ def spans_in(path: str) -> tuple[str, list[Span]]:
                 found[place] = Span(*place, rows, first, last)
     spans = sorted(found.values(), key=lambda span: (span.topic or "", span.partition or 0))
     return (BATCHES if is_batches else RECORDS).name, spans
+
+
+def spans_kept(piece: Piece, is_wanted: Callable[[str | None], bool]) -> dict[str, Any]:
+    """The partitions of wanted topics with rows in a file, as the result of a piece."""
+    table, spans, findings = RECORDS.name, list[Span](), list[Finding]()
+    try:
+        table, spans = spans_in(piece.path)
+    except InputError as error:
+        findings.append(Finding(piece.path, FILE_UNREADABLE, None, str(error)))
+    spans = [span for span in spans if is_wanted(span.topic)]
+    rows, kept = sum(span.rows for span in spans), [astuple(span) for span in spans]
+    return {"table": table, "rows": rows, "spans": kept, **results_of(findings, None)}
 
 
 def _spans_in(file: pq.ParquetFile, i: int, column: str) -> list[Span]:

@@ -10,26 +10,22 @@ import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import astuple, replace
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 
 from kfmt_cli.arrow.batch_columns import keep_batches
-from kfmt_cli.arrow.checking import results_of
 from kfmt_cli.arrow.export.exported_rows import (
-    Span,
     exported_pieces,
     forget_rows,
     is_exported,
-    spans_in,
+    spans_kept,
 )
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.broker.cluster.replicas import Relation
 from kfmt_cli.checks.comparison import MISSING, Row
 from kfmt_cli.core.urls import name_text
-from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.findings.damage import FILE_UNREADABLE
-from kfmt_cli.findings.finding import Finding
+from kfmt_cli.errors import UsageError
 from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.table_types import FINDINGS
 from kfmt_cli.rows.types.compared_range import COMPARED_RANGE, RangeStatus
@@ -77,15 +73,8 @@ def keep(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
 
 def _of_table(request: Request, piece: Piece) -> Result:
     """The partitions with records in a file of a table."""
-    findings, spans = [], list[Span]()
-    try:
-        (_, every), topics = spans_in(piece.path), request.topics
-        spans = [span for span in every if not topics or span.topic in topics]
-    except InputError as error:
-        findings.append(Finding(piece.path, FILE_UNREADABLE, None, str(error)))
-    rows = sum(span.rows for span in spans)
-    kept = results_of(findings, None)
-    return {"rows": rows, "spans": [astuple(span) for span in spans], **kept}
+    topics = request.topics
+    return spans_kept(piece, lambda topic: not topics or topic in topics)
 
 
 def prepare(context: Context) -> Ledger:
@@ -102,8 +91,6 @@ def prepare(context: Context) -> Ledger:
 def run_job(context: Context) -> JobSummary:
     """Compare every partition."""
     ledger: Ledger = context.prepared or prepare(context)
-    if context.files is None:
-        context.files = inputs_of(context.request)
     check_places(context.request.paths, context.inputs())
     ledger.plan(context.request, context.inputs())
     summary = JobSummary(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, astuple
+from dataclasses import asdict
 from functools import partial
 
-from kfmt_cli.arrow.checking import results_of
-from kfmt_cli.arrow.export.exported_rows import Span, forget_rows, spans_in
+from kfmt_cli.arrow.export.exported_rows import Span, forget_rows, spans_kept
 from kfmt_cli.arrow.restore.restored_partition import (
     LOG_DIRECTORY,
     ExportedPartition,
@@ -19,12 +18,9 @@ from kfmt_cli.arrow.restore.restored_partition import (
 )
 from kfmt_cli.arrow.restore.restoring import RestoredCounts
 from kfmt_cli.core.urls import name_text
-from kfmt_cli.errors import InputError, KfmtError, UsageError
-from kfmt_cli.findings.damage import FILE_UNREADABLE
-from kfmt_cli.findings.finding import Finding
+from kfmt_cli.errors import KfmtError, UsageError
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.render.style import count, grouped
-from kfmt_cli.rows.table_types import RECORDS
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
@@ -58,23 +54,13 @@ def inputs_of(
 def spans(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
     """The partitions with rows in files."""
     del to
-    return [_spans(request, piece) for piece in pieces]
-
-
-def _spans(request: Request, piece: Piece) -> Result:
-    table, found, findings = RECORDS.name, list[Span](), list[Finding]()
-    try:
-        table, found = spans_in(piece.path)
-    except InputError as error:
-        findings.append(Finding(piece.path, FILE_UNREADABLE, None, str(error)))
     topics = request.topics
-    # A broker does not start on a metadata log without its snapshots, which no table has.
-    kept = [
-        astuple(span)
-        for span in found
-        if (span.topic in topics if topics else span.topic != CLUSTER_METADATA)
-    ]
-    return {"table": table, "spans": kept, **results_of(findings, None)}
+
+    def is_wanted(topic: str | None) -> bool:
+        # A broker does not start on a metadata log without its snapshots, which no table has.
+        return topic in topics if topics else topic != CLUSTER_METADATA
+
+    return [spans_kept(piece, is_wanted) for piece in pieces]
 
 
 def prepare(context: Context) -> Ledger:
@@ -87,8 +73,6 @@ def prepare(context: Context) -> Ledger:
 def run_job(context: Context) -> JobSummary:
     """Restore every partition."""
     ledger: Ledger = context.prepared or prepare(context)
-    if context.files is None:
-        context.files = inputs_of(context.request)
     ledger.plan(context.request, context.inputs())
     findings, summary = JobFindings(), JobSummary()
     partitions = _partitions(context, ledger, findings)
