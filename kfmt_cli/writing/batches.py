@@ -17,16 +17,37 @@ from kfmt_cli.core.codecs.checksum import CRC32C, crc_of_regions
 from kfmt_cli.core.codecs.compress import compress
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import encode
+from kfmt_cli.core.native.table import Table, TableColumn
 from kfmt_cli.formats.batch import CODECS, COMPRESSION, RECORD, RECORD_BATCH, TIMESTAMP_TYPE
 from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD
 from kfmt_cli.log.records import Records
-from kfmt_cli.writing.draft_tables import DraftTable
 
 # Header fields set by the caller; the others follow from the records.
 COMPUTED = ("batch_length", "magic", "crc", "records_count")
 GIVEN = tuple(field.name for field in RECORD_BATCH.fields if field.name not in COMPUTED)
 CODEC_MASK = COMPRESSION.mask
 APPEND_TIME = TIMESTAMP_TYPE.mask
+
+
+class DraftTable(Table):
+    """Batches to write: header fields that do not follow from their records; the line that began
+    a batch, whether it gives the max timestamp, and its record count, -1 without one."""
+
+    __slots__ = ()
+
+    magic = TableColumn()
+    base_offset = TableColumn()
+    partition_leader_epoch = TableColumn()
+    attributes = TableColumn()
+    last_offset_delta = TableColumn()
+    base_timestamp = TableColumn()
+    max_timestamp = TableColumn()
+    producer_id = TableColumn()
+    producer_epoch = TableColumn()
+    base_sequence = TableColumn()
+    number = TableColumn()
+    max_given = TableColumn()
+    declared = TableColumn()
 
 
 @dataclass(frozen=True, slots=True)

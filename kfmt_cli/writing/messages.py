@@ -20,8 +20,7 @@ from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.formats.legacy import MESSAGES
 from kfmt_cli.log.block import CHECKED_FROM, STORED_CRC_AT
 from kfmt_cli.log.records import Records
-from kfmt_cli.writing.batches import APPEND_TIME, CODEC_MASK, Written, joined
-from kfmt_cli.writing.draft_tables import DraftTable
+from kfmt_cli.writing.batches import APPEND_TIME, CODEC_MASK, DraftTable, Written, joined
 
 NO_CHILDREN = np.zeros((4, 0), np.int64)
 TAKEN = ("offset", "timestamp", "key", "key_size", "value", "value_size")

@@ -19,8 +19,7 @@ from kfmt_cli.formats.batch import CODECS, RECORD
 from kfmt_cli.log.block import Block, runs
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.open_log import open_log
-from kfmt_cli.writing.batches import Written, write_batches
-from kfmt_cli.writing.draft_tables import DraftTable
+from kfmt_cli.writing.batches import GIVEN, DraftTable, Written, write_batches
 from tests.support.samples import every_log, name_of
 
 SAMPLES = [log for log in every_log() if log.stat().st_size]
@@ -37,7 +36,7 @@ def rewritten(block: Block) -> Written:
     """The block's batches out of what was read of them."""
     records = read_records(block, Limit())
     drafts = DraftTable.zeros(len(block.batches))
-    for name in drafts.names:
+    for name in GIVEN:
         drafts[name] = block.batches[name]
     return write_batches(drafts, records)
 

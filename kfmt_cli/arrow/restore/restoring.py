@@ -24,11 +24,10 @@ from kfmt_cli.log.block import NO_TIMESTAMP, STORED_CRC_AT
 from kfmt_cli.log.records import Records
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.log_tables import RecordTable
-from kfmt_cli.writing.batches import CODEC_MASK, Written
+from kfmt_cli.writing.batches import CODEC_MASK, DraftTable, Written
 from kfmt_cli.writing.build.drafts import draft, must_part
 from kfmt_cli.writing.build.growing import Growing
 from kfmt_cli.writing.build.parse import COLUMNS
-from kfmt_cli.writing.draft_tables import PlanTable
 from kfmt_cli.writing.output import Staging
 from kfmt_cli.writing.rolling import Rolling, RollingWriter
 
@@ -296,10 +295,8 @@ class PartitionRestorer:
             return
         rest = table.select(slice(n, None))
         ends = np.append(firsts[1:], len(table)) - n
-        drafts = PlanTable.zeros(len(firsts))
         control = facts[_FACTS.index("control"), firsts] == 1
-        made = draft(rest, firsts - n, np.where(control, 0, self._codec or 0))
-        drafts.data[: len(made.data)] = made.data
+        drafts = draft(rest, firsts - n, np.where(control, 0, self._codec or 0))
         drafts.producer_id, drafts.producer_epoch = facts[:2, firsts]
         is_transactional = facts[_FACTS.index("transactional"), firsts] == 1
         drafts.attributes |= is_transactional * TRANSACTIONAL.mask | control * CONTROL.mask
@@ -329,10 +326,10 @@ class PartitionRestorer:
 _NOTHING = Records(b"", RecordTable.empty(COLUMNS, 0), np.zeros((4, 0), np.int64), NO_ENDS)
 
 
-def _drafts_of(chosen: dict[str, Any], records: Records, counts: IntArray) -> PlanTable:
+def _drafts_of(chosen: dict[str, Any], records: Records, counts: IntArray) -> DraftTable:
     """The headers of batches from their table. Times that it cannot hold are those of the
     records."""
-    drafts = PlanTable.zeros(len(counts))
+    drafts = DraftTable.zeros(len(counts))
     for name in _OF_HEADERS:
         drafts[name] = chosen[name]
     drafts.last_offset_delta = chosen["last_offset"] - chosen["base_offset"]

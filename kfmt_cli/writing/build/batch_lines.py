@@ -15,6 +15,7 @@ from kfmt_cli.formats.batch import CONTROL, DELETE_HORIZON, MAX_SEQUENCE, TIMEST
 from kfmt_cli.log.block import NO_TIMESTAMP
 from kfmt_cli.log.records import Records
 from kfmt_cli.rows.log_tables import RecordTable
+from kfmt_cli.writing.batches import DraftTable
 from kfmt_cli.writing.build.drafts import MAX_DELTA, MAX_OFFSET, Open, cut
 from kfmt_cli.writing.build.jsonl import Batch, Record, wrong
 from kfmt_cli.writing.build.line_attributes import attributes_of
@@ -22,7 +23,6 @@ from kfmt_cli.writing.build.loose import Plan
 from kfmt_cli.writing.build.open_partition import OpenPartition, check_base_offset, check_offsets
 from kfmt_cli.writing.build.options import Options
 from kfmt_cli.writing.build.parse import field_of, integers, records_of
-from kfmt_cli.writing.draft_tables import PlanTable
 
 
 def plan_batches(
@@ -149,9 +149,9 @@ def _resolve(
 
 def _headers(
     lines: Sequence[Batch], bases: IntArray, records: Records, counts: IntArray, options: Options
-) -> PlanTable:
+) -> DraftTable:
     """The headers from the lines; missing fields follow from the records."""
-    drafts = PlanTable.zeros(len(lines))
+    drafts = DraftTable.zeros(len(lines))
     rows = records.rows
     filled = np.flatnonzero(counts)
     firsts = (records.ends - counts)[filled]
@@ -193,7 +193,7 @@ def _headers(
     return drafts
 
 
-def _set_producers(drafts: PlanTable, lines: Sequence[Batch], options: Options) -> None:
+def _set_producers(drafts: DraftTable, lines: Sequence[Batch], options: Options) -> None:
     drafts.producer_id = integers(lines, "producer_id", -1)
     epochs = integers(lines, "producer_epoch", -1, 16)
     if options.producer_id is not None:
@@ -205,7 +205,7 @@ def _set_producers(drafts: PlanTable, lines: Sequence[Batch], options: Options) 
 
 
 def _count_producer(
-    drafts: PlanTable, counts: IntArray, options: Options, partition: OpenPartition
+    drafts: DraftTable, counts: IntArray, options: Options, partition: OpenPartition
 ) -> None:
     """Number the records of the requested producer."""
     if options.producer_id is not None and len(drafts):
@@ -225,8 +225,8 @@ def _check_far(rows: RecordTable, bases: IntArray) -> None:
 
 
 def _within_bounds(
-    drafts: PlanTable, records: Records, owner: IntArray, options: Options
-) -> tuple[PlanTable, Records]:
+    drafts: DraftTable, records: Records, owner: IntArray, options: Options
+) -> tuple[DraftTable, Records]:
     """Split the batches that exceed the requested bounds."""
     assert options.given_bounds is not None
     rows = records.rows
@@ -248,7 +248,7 @@ def _within_bounds(
     return _parts(parts, records, is_first), records
 
 
-def _parts(parts: PlanTable, records: Records, is_first: BoolArray) -> PlanTable:
+def _parts(parts: DraftTable, records: Records, is_first: BoolArray) -> DraftTable:
     """The headers of batches split from larger ones.
 
     parts: the header of each batch's original. is_first: whether it begins the original.

@@ -15,8 +15,7 @@ from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.formats.batch import COMPRESSION, TIMESTAMP_TYPE
 from kfmt_cli.log.block import NO_TIMESTAMP
 from kfmt_cli.rows.log_tables import RecordTable
-from kfmt_cli.writing.batches import Written
-from kfmt_cli.writing.draft_tables import DraftTable, PlanTable
+from kfmt_cli.writing.batches import DraftTable, Written
 
 RECORD_OVERHEAD = 21  # most bytes of a record, not counting its key and value
 MAX_DELTA = (1 << 31) - 1
@@ -55,7 +54,7 @@ def must_part(rows: RecordTable) -> BoolArray:
 class Open:
     """The last batch, still open."""
 
-    draft: PlanTable
+    draft: DraftTable
     """One row."""
     body: bytearray
     size: int = 0

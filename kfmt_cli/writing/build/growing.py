@@ -14,14 +14,18 @@ from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.formats.batch import CODECS, CONTROL, TRANSACTIONAL
 from kfmt_cli.log.block import HEADER_SIZE
 from kfmt_cli.log.records import Records
-from kfmt_cli.writing.batches import CODEC_MASK, Written, encode_records, seal, write_batches
+from kfmt_cli.writing.batches import (
+    CODEC_MASK,
+    DraftTable,
+    Written,
+    encode_records,
+    seal,
+    write_batches,
+)
 from kfmt_cli.writing.build.drafts import Open, record_sizes
 from kfmt_cli.writing.build.jsonl import wrong
-from kfmt_cli.writing.draft_tables import PlanTable
 from kfmt_cli.writing.messages import encode_messages, seal_wrapper, write_messages
 
-# number: the line that began the batch. max_given: whether the line gives the max timestamp.
-# declared: the line's record count, -1 without one.
 MAX_BATCH = (1 << 31) - 1
 NOT_IN_MESSAGES = TRANSACTIONAL.mask | CONTROL.mask
 
@@ -39,7 +43,7 @@ class Growing:
         self.records = 0
         self.other_counts = 0
 
-    def add(self, drafts: PlanTable, records: Records) -> None:
+    def add(self, drafts: DraftTable, records: Records) -> None:
         """Add batches; the last one stays open. Raises LineError."""
         self.close()
         _check_magic(drafts, records)
@@ -100,7 +104,7 @@ class Growing:
         for written in batch.done:
             self._put(written)
 
-    def _count(self, drafts: PlanTable, counts: IntArray) -> None:
+    def _count(self, drafts: DraftTable, counts: IntArray) -> None:
         """Compare the record counts with those declared in lines."""
         declared = drafts.declared
         other = (declared >= 0) & (declared != counts)
@@ -115,17 +119,17 @@ class Growing:
         self.other_counts += int(other.sum())
 
 
-def _write(drafts: PlanTable, records: Records) -> Written:
+def _write(drafts: DraftTable, records: Records) -> Written:
     """Encode batches of one magic."""
     magic = int(drafts.magic[0])
     return write_batches(drafts, records) if magic == 2 else write_messages(drafts, records, magic)
 
 
-def _codec(draft: PlanTable) -> int:
+def _codec(draft: DraftTable) -> int:
     return int(draft.attributes[0]) & CODEC_MASK
 
 
-def _check_magic(drafts: PlanTable, records: Records) -> None:
+def _check_magic(drafts: DraftTable, records: Records) -> None:
     """Raise LineError for anything that messages of magic 0 and 1 cannot represent."""
     if not len(drafts) or drafts.magic[0] == 2:
         return

@@ -14,12 +14,12 @@ import numpy as np
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.formats.batch import CONTROL, TRANSACTIONAL
 from kfmt_cli.log.records import Records
+from kfmt_cli.writing.batches import DraftTable
 from kfmt_cli.writing.build.drafts import APPEND_TIME, Open, cut, draft
 from kfmt_cli.writing.build.jsonl import Record, wrong
 from kfmt_cli.writing.build.open_partition import OpenPartition, check_offsets
 from kfmt_cli.writing.build.options import Options
 from kfmt_cli.writing.build.parse import integers, records_of
-from kfmt_cli.writing.draft_tables import PlanTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Plan:
 
     goes_on: Records | None
     """The records that continue the previous batch."""
-    drafts: PlanTable
+    drafts: DraftTable
     """The new batches, as `growing.Growing.add` takes them."""
     records: Records
     """Their records, as `growing.Growing.add` takes them."""
@@ -74,9 +74,7 @@ def plan_loose(
         partition.count(int(producers[0]), n)
     records.rows = rows.select(slice(n, None)) if n else rows
     records.ends = np.append(firsts[1:], len(rows))[: len(firsts)] - n
-    drafts = PlanTable.zeros(len(firsts))
-    made = draft(records.rows, firsts - n, np.where(control[firsts] == 1, 0, options.codec or 0))
-    drafts.data[: len(made.data)] = made.data
+    drafts = draft(records.rows, firsts - n, np.where(control[firsts] == 1, 0, options.codec or 0))
     drafts.magic = 2 if options.magic is None else options.magic
     drafts.producer_id = producers[firsts]
     drafts.producer_epoch = epochs[firsts]
