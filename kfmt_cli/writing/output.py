@@ -199,35 +199,19 @@ def staged(destination: str, force: bool | None = None) -> Iterator[Staging]:
         staging.discard()
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a file, or replace it, atomically; raises OutputError."""
+def replace_file(path: Path, data: bytes, *, keeps_old: bool = False) -> Path | None:
+    """Write a file, or replace it, atomically; raises OutputError. keeps_old: keep a copy of the
+    old one, whose path is returned, and its permissions."""
+    kept = None
+    folder = path.absolute().parent
     with writing(path):
-        claim = claim_file(path.absolute().parent)
+        claim = claim_file(folder)
         try:
-            _fill(claim, data)
-            claim.path.chmod(0o666 & ~_umask())
-            claim.path.replace(path)
-        finally:
-            claim.give_up()
-    _settle(path, path.absolute().parent)
-
-
-def _fill(claim: Claim, data: bytes) -> None:
-    """Write the content of a temporary file and sync it to disk; raises OSError."""
-    with os.fdopen(os.dup(claim.lock), "wb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())
-
-
-def replace_keeping_old(path: Path, data: bytes) -> Path | None:
-    """Replace a file atomically; returns the path of the old one's copy, None without one."""
-    with writing(path):
-        claim = claim_file(path.parent)
-        try:
-            _fill(claim, data)
-            kept = None
-            if path.exists():
+            with os.fdopen(os.dup(claim.lock), "wb") as out:
+                out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
+            if keeps_old and path.exists():
                 shutil.copymode(path, claim.path)
                 kept = _kept(path)
                 if not kept.exists():
@@ -237,7 +221,7 @@ def replace_keeping_old(path: Path, data: bytes) -> Path | None:
             claim.path.replace(path)
         finally:
             claim.give_up()
-    _settle(path, path.parent)
+    _settle(path, folder)
     return kept
 
 

@@ -21,7 +21,7 @@ from kfmt_cli.findings.finding import has_errors
 from kfmt_cli.render.style import safe
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.writing.in_use import check_unused
-from kfmt_cli.writing.output import Staging, need_apart, replace_keeping_old, set_aside, staged
+from kfmt_cli.writing.output import Staging, need_apart, replace_file, set_aside, staged
 from kfmt_cli.writing.rebuild import How, Rebuilt, rebuild
 from kfmt_cli.writing.unfinished import take_away
 
@@ -191,7 +191,7 @@ class Rebuild:
                 words = f"{what}; use --all-files to write it as well"
                 self.run.sink.note(f"{safe(str(path))}: {words}\n")
                 continue
-            kept = set_aside(path) if data is None else replace_keeping_old(path, data)
+            kept = set_aside(path) if data is None else replace_file(path, data, keeps_old=True)
             if kept is not None:
                 self.run.sink.note(
                     f"{safe(str(path))}: previous version kept as {safe(kept.name)}\n"
