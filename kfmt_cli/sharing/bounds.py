@@ -9,7 +9,6 @@ and the bytes are not searched for one, the first part takes everything.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -18,6 +17,7 @@ from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.source import Source
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.errors import InputError
 from kfmt_cli.formats import header_numbers as header
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY
@@ -25,25 +25,23 @@ from kfmt_cli.log.block import LOG_OVERHEAD, read_batches
 from kfmt_cli.log.damages.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.sharing.piece import Piece
 
-Opener = Callable[[str], Source]
 FOLLOWING = 3  # batches that must follow
 MOST_BATCH = 64 << 20
 MOST_SEARCHED = 8 << 20
 MOST_INDEX = 64 << 20
 
 
-def bounds(source: Source, piece: Piece, opened: Opener, searches: bool = False) -> tuple[int, int]:
+def bounds(source: Source, piece: Piece, searches: bool = False) -> tuple[int, int]:
     """Start and end of a part in bytes, end exclusive; equal if no batch begins in it.
 
-    opened: opens a file by its path; raises InputError. searches: without an index, search the
-    bytes for a batch; a record may contain one, so the caller must check that the pieces fit
-    together (`sharing/seams.py`).
+    searches: without an index, search the bytes for a batch; a record may contain one, so the
+    caller must check that the pieces fit together (`sharing/seams.py`).
     """
     if piece.is_whole or piece.is_exact:
         return piece.start, piece.end
 
     def boundary(nominal: int) -> int:
-        entries = _entries(piece.path, opened)
+        entries = _entries(piece.path)
         if not entries.shape[1] and searches:
             return _search(source, piece, nominal)
         return _boundary(source, piece, nominal, entries)
@@ -78,10 +76,10 @@ def _boundary(source: Source, piece: Piece, nominal: int, entries: IntArray) -> 
 
 
 @lru_cache(maxsize=64)
-def _entries(log: str, opened: Opener) -> IntArray:
+def _entries(log: str) -> IntArray:
     """Relative offsets and positions, shape (2, n), of a log's index; empty if it is unusable."""
     try:
-        source = opened(log.removesuffix(LOG.suffix) + OFFSET_INDEX.suffix)
+        source = open_source(log.removesuffix(LOG.suffix) + OFFSET_INDEX.suffix)
     except InputError:
         return np.zeros((2, 0), np.int64)
     try:

@@ -24,7 +24,7 @@ from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.reader import LogReader
 from kfmt_cli.log.records import Records
 from kfmt_cli.log.selection.select import Selection
-from kfmt_cli.sharing.bounds import Opener, bounds
+from kfmt_cli.sharing.bounds import bounds
 from kfmt_cli.sharing.piece import Piece
 
 UNREADABLE = (codes.FILE_VANISHED, codes.FILE_UNREADABLE, codes.DIRECTORY_UNREADABLE)
@@ -65,7 +65,6 @@ class PieceReader:
 
     wanted: Selection = field(default_factory=Selection)
     limit: Limit = field(default_factory=Limit)
-    opened: Opener = open_source
     fail_fast: bool = False
     """Stop reading at damage."""
     raises_unreadable: bool = False
@@ -85,7 +84,7 @@ class PieceReader:
         if self.is_troubled(piece):
             return
         try:
-            source = self.opened(piece.path)
+            source = open_source(piece.path)
         except InputError as error:
             self.found(Finding(piece.path, codes.FILE_VANISHED, None, str(error)))
             return
@@ -103,7 +102,7 @@ class PieceReader:
             code = codes.FILE_GREW if grew else codes.FILE_SHRANK
             words = f"{piece.size} bytes at planning time, {size} now"
             self.found(Finding(piece.path, code, None, words, expected=piece.size, found=size))
-        start, end = bounds(source, piece, self.opened, self.searches)
+        start, end = bounds(source, piece, self.searches)
         # A cut is not the end of the file: bytes before it are judged by the bytes after it.
         limit = min(piece.size, size)
         end = min(end, limit)
