@@ -94,7 +94,7 @@ def test_what_is_raised_meanwhile_leaves_nothing(bucket: Bucket) -> None:
 def test_a_task_that_fails_in_the_middle_of_a_file_leaves_nothing(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: Any = vars(tables)["record_batches"]
+    made: Any = vars(tables)["batches_of_piece"]
 
     def fails(*arguments: Any) -> Iterator[Any]:
         for i, batch in enumerate(made(*arguments)):
@@ -105,12 +105,12 @@ def test_a_task_that_fails_in_the_middle_of_a_file_leaves_nothing(
     request = replace(request_of({"batchRows": "20"}), paths=(bucket.file("data"),))
     pieces = files_of(request)[:1]
     to = bucket.file("out")
-    monkeypatch.setattr(tables, "record_batches", fails)
+    monkeypatch.setattr(tables, "batches_of_piece", fails)
     monkeypatch.setattr(file_formats, "ROW_GROUP", 1)
     with pytest.raises(WorkError):
         export_bundle(request, pieces, to, Lake())
     assert bucket.asked("(PUT|POST) .*out/") == []
-    monkeypatch.setattr(tables, "record_batches", made)
+    monkeypatch.setattr(tables, "batches_of_piece", made)
     done = export_bundle(request, pieces, to, Lake())
     assert done.outputs[0].rows == 240
     system, below = file_system_at(f"{to}/{done.outputs[0].name}")

@@ -28,7 +28,6 @@ from kfmt_cli.log.block import Block, runs
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.derived_columns import batch_rows, complete, read_complete, record_rows
 from kfmt_cli.log.records import Records
-from kfmt_cli.rows.column import Column
 from kfmt_cli.rows.section import Rows
 from kfmt_cli.rows.table_types import BATCHES, RECORDS, has_records
 from kfmt_cli.sharing.piece import Piece, telling
@@ -48,68 +47,57 @@ def shared_by(piece: Piece, ids: TopicIds | None = None) -> Shared:
 
 
 def shared_by_file(
-    path: str,
-    kind: str,
-    place: tuple[str | None, int | None],
-    topic_id: Callable[[], str | None] = lambda: None,
-) -> Callable[[str, int], pa.Array | None]:
+    path: str, kind: str, place: tuple[str | None, int | None], topic_id: Callable[[], str | None]
+) -> Shared:
     """Return a function for the columns that all rows of a file share."""
-    topic, partition = None if place[0] is None else name_text(place[0]), place[1]
+    topic, partition = place
+    texts = {"file": name_text(path), "kind": kind, "topic": topic and name_text(topic)}
 
     def column(name: str, n: int) -> pa.Array | None:
-        if name == "file":
-            return arrays.constant(name_text(path), n)
-        if name == "kind":
-            return arrays.constant(kind, n)
-        if name == "topic":
-            return arrays.constant(topic, n)
+        if name in texts:
+            return arrays.constant(texts[name], n)
         if name == "topic_id":
             return arrays.constant(topic_id(), n)
-        if name == "partition":
-            if partition is None:
-                return pa.nulls(n, pa.int32())
-            return arrays.ints(np.full(n, partition))
-        return None
+        if name != "partition":
+            return None
+        return pa.nulls(n, pa.int32()) if partition is None else arrays.ints(np.full(n, partition))
 
     return column
 
 
-def _can_share(
-    columns: Sequence[Column], shared: Shared, reader: PieceReader, piece: Piece
-) -> bool:
-    """Whether the topic id, if requested, can be read; otherwise a finding says that the piece was
-    not."""
+def batches_of_piece(
+    request: Request, table: str, reader: PieceReader, piece: Piece, ids: TopicIds
+) -> Batches:
+    """The requested records or batches of a piece. If its topic id is requested but cannot be read,
+    a finding says that the piece was not."""
+    columns = request.shown_of(RECORDS if has_records(table) else BATCHES)
+    shared = shared_by(piece, ids)
     try:
         if any(column.name == "topic_id" for column in columns):
             shared("topic_id", 0)
     except InputError as error:
         reader.found(Finding(piece.path, codes.FILE_UNREADABLE, None, str(error)))
-        return False
-    return True
-
-
-def record_batches(
-    request: Request, reader: PieceReader, piece: Piece, ids: TopicIds | None = None
-) -> Batches:
-    """The requested records of a piece."""
-    columns = request.shown_of(RECORDS)
-    shared = shared_by(piece, ids)
-    if not _can_share(columns, shared, reader, piece):
         return
-    for rows in wanted_records(reader, piece, request.decoder_of(piece.place[0])):
+    for rows in rows_in(table, reader, piece, request.decoder_of(piece.place[0])):
         for part in slices(part_of(rows), request.batch_rows):
             yield record_batch(part, columns, shared)
 
 
-def wanted_records(
-    reader: PieceReader, piece: Piece, decoder: Decoder | None = None
+def rows_in(
+    table: str, reader: PieceReader, piece: Piece, decoder: Decoder | None
 ) -> Iterator[Rows]:
-    """The requested records of a piece, under their batches, with the decoder's text."""
+    """The requested batches of a piece, or the requested records under their batches, with the
+    decoder's text."""
+    if not has_records(table):
+        for block in reader.blocks(piece):
+            chosen = reader.wanted.batches(block, reader.limit)
+            if len(chosen.batches):
+                yield batch_rows(chosen)
+        return
     for run, records in reader.records(piece):
         complete(run, records)
         keep = reader.wanted.of_records(run, records) if reader.wanted else None
-        chosen = select(records, keep)
-        yield record_rows(run, chosen, decoder)
+        yield record_rows(run, select(records, keep), decoder)
 
 
 def select(records: Records, keep: BoolArray | None) -> Records:
@@ -118,20 +106,6 @@ def select(records: Records, keep: BoolArray | None) -> Records:
         return records
     kept = np.concatenate([[0], np.cumsum(keep)])
     return replace(records, rows=records.rows.select(keep), ends=kept[records.ends])
-
-
-def batch_batches(
-    request: Request, reader: PieceReader, piece: Piece, ids: TopicIds | None = None
-) -> Batches:
-    """The requested batches of a piece."""
-    columns = request.shown_of(BATCHES)
-    shared = shared_by(piece, ids)
-    if not _can_share(columns, shared, reader, piece):
-        return
-    for block in reader.blocks(piece):
-        chosen = reader.wanted.batches(block, reader.limit)
-        if len(chosen.batches):
-            yield record_batch(part_of(batch_rows(chosen)), columns, shared)
 
 
 @dataclass(slots=True)
@@ -168,7 +142,6 @@ def rows_of(
     that are known.
     """
     read = [PieceRead() for _ in pieces] if read is None else read
-    make = record_batches if has_records(table) else batch_batches
     of_pack = _records_of_pack if has_records(table) else _batches_of_pack
     done, ids = 0, TopicIds() if ids is None else ids
     for part in packed(pieces):
@@ -189,7 +162,7 @@ def rows_of(
         for i, piece in enumerate(part if known is None else ()):
             with telling(piece):
                 reader = reader_of(request, piece)
-                for made_rows in make(request, reader, piece, ids):
+                for made_rows in batches_of_piece(request, table, reader, piece, ids):
                     batch = made_rows if keeps is None else made_rows.filter(keeps(made_rows))
                     read[done + i].take(len(batch), *_offsets_of(batch))
                     if len(batch):
@@ -270,9 +243,7 @@ def healthy(pieces: Sequence[Piece]) -> Block | None:
     return pack.healthy()
 
 
-def _shared_in(
-    pieces: Sequence[Piece], owner: IntArray, ids: TopicIds
-) -> Callable[[str, int], pa.Array | None]:
+def _shared_in(pieces: Sequence[Piece], owner: IntArray, ids: TopicIds) -> Shared:
     """Return a function for the columns that all rows of a file share."""
     places = [piece.place for piece in pieces]
     values: dict[str, Callable[[], pa.Array]] = {

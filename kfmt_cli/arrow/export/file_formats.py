@@ -21,13 +21,12 @@ import pyarrow.parquet as pq
 
 from kfmt_cli.arrow.columns.record_schemas import KFMT, SCHEMAS
 from kfmt_cli.arrow.columns.schema import schema_of, with_field_ids
-from kfmt_cli.arrow.columns.tables import PieceRead, rows_of, wanted_records
+from kfmt_cli.arrow.columns.tables import PieceRead, rows_in, rows_of
 from kfmt_cli.arrow.export.lake import Files, FileWriter
 from kfmt_cli.arrow.export.output import PIECE
 from kfmt_cli.arrow.inputs import reader_of
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.log.derived_columns import batch_rows
 from kfmt_cli.render.csv_text import csv_line
 from kfmt_cli.render.sinks.csv_rows import CsvRows
 from kfmt_cli.render.sinks.json_rows import JsonRows
@@ -36,7 +35,7 @@ from kfmt_cli.render.templates import csv_names
 from kfmt_cli.render.write import recycle
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.section import Rows
-from kfmt_cli.rows.table_types import BATCHES, chosen, has_records
+from kfmt_cli.rows.table_types import chosen, has_records
 from kfmt_cli.rows.types.batch import BATCH
 from kfmt_cli.rows.types.record import DECODED_RECORD, RECORD
 from kfmt_cli.sharing.piece import Piece, telling
@@ -234,12 +233,7 @@ def _parts(
 def _told(
     table: str, reader: PieceReader, piece: Piece, result: PieceRead, decoder: Decoder | None
 ) -> Iterator[Rows]:
-    if table == BATCHES.name:
-        chosen_of = (reader.wanted.batches(each, reader.limit) for each in reader.blocks(piece))
-        found: Iterator[Rows] = map(batch_rows, chosen_of)
-    else:
-        found = wanted_records(reader, piece, decoder)
-    for rows in found:
+    for rows in rows_in(table, reader, piece, decoder):
         if len(rows):
             inner = (rows.inner or rows.outer).table
             first, last = ("offset", "offset") if rows.inner else ("base_offset", "last_offset")
