@@ -22,8 +22,6 @@ from kfmt_cli.sharing.request import Request
 class Exported:
     """The result of exporting a bundle of pieces."""
 
-    stem: str
-    """The prefix of its files' names."""
     outputs: list[Output] = field(default_factory=list)
     read: dict[str, list[PieceRead]] = field(default_factory=dict)
     """By table: the result for each piece."""
@@ -56,11 +54,10 @@ def export_bundle(
 
     salt: makes the files' names differ from those of the same pieces with another.
     """
-    done = Exported(_stem(pieces, salt))
+    done, stem, made = Exported(), _stem(pieces, salt), FILE_FORMATS[lake.format]
     for table in lake.tables_of(pieces):
         read = done.read[table] = [PieceRead() for _ in pieces]
-        made = FILE_FORMATS[lake.format]
-        opened = Files(to, table, lake, done.stem, made.suffix)
+        opened = Files(to, table, lake, stem, made.suffix)
         with at_hand(request, pieces), opened as files:
             made.write(files, request, pieces, read)
         done.outputs += files.done

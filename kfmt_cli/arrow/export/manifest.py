@@ -15,7 +15,11 @@ from typing import Any
 
 from kfmt_cli.arrow.export.lake import Output
 from kfmt_cli.arrow.export.output import appearing, as_json, get_json
+from kfmt_cli.arrow.topic_ids import TopicIds
 from kfmt_cli.core.urls import name_text
+from kfmt_cli.errors import InputError
+from kfmt_cli.findings.damage import FILE_UNREADABLE
+from kfmt_cli.findings.finding import Finding
 from kfmt_cli.rows.table_types import LAKE_TABLES
 from kfmt_cli.sharing.piece import Piece
 
@@ -24,9 +28,15 @@ VERSION = 1
 IN_MEMORY = 1 << 20  # bytes
 
 
-def source_of(piece: Piece, topic_id: str | None) -> dict[str, Any]:
-    """What is kept about the input of some rows."""
+def source_of(piece: Piece, ids: TopicIds, findings: list[Finding]) -> dict[str, Any]:
+    """What is kept about the input of some rows. findings: gets one if its topic id cannot be
+    read."""
     topic, partition = piece.place
+    topic_id = None
+    try:
+        topic_id = ids.of(piece)
+    except InputError as error:
+        findings.append(Finding(piece.path, FILE_UNREADABLE, None, str(error)))
     return {
         "path": piece.path,
         "topic": topic,

@@ -28,8 +28,8 @@ from kfmt_cli.disk.given import troubles
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.disk.targets import refuse_pipe
 from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.findings.damage import FILE_UNREADABLE, UNREAD
-from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
+from kfmt_cli.findings.damage import UNREAD
+from kfmt_cli.findings.finding import MOST_FINDINGS, Findings
 from kfmt_cli.log.selection.select import Selection
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.result import Result
@@ -191,12 +191,7 @@ class Export:
         names = [output.name for output in done.outputs]
         self._manifest.add_outputs(done.outputs)
         for piece, result in zip(bundle, done.pieces(), strict=True):
-            topic_id = None
-            try:
-                topic_id = self._ids.of(piece)
-            except InputError as error:
-                result.findings.append(Finding(piece.path, FILE_UNREADABLE, None, str(error)))
-            source = source_of(piece, topic_id)
+            source = source_of(piece, self._ids, result.findings)
             self._manifest.add_input(source, result.rows, result.offsets, names)
             advance(piece.end - piece.start)
             yield piece, result

@@ -11,9 +11,7 @@ from kfmt_cli.arrow.export.exporting import export_bundle
 from kfmt_cli.arrow.export.lake import DEFAULTS, Lake, lake_of
 from kfmt_cli.arrow.export.manifest import source_of
 from kfmt_cli.arrow.topic_ids import TopicIds
-from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.findings.damage import FILE_UNREADABLE
-from kfmt_cli.findings.finding import Finding
+from kfmt_cli.errors import UsageError
 from kfmt_cli.render.style import count, grouped
 from kfmt_cli.rows.table_types import FINDINGS
 from kfmt_cli.sharing.piece import Piece
@@ -40,15 +38,9 @@ def export(lake: Lake, run: int = 0) -> Work:
         done, ids = export_bundle(request, pieces, to, lake, str(run)), TopicIds()
         results: list[Result] = []
         for piece, made in zip(pieces, done.pieces(), strict=True):
-            topic_id = None
-            try:
-                topic_id = ids.of(piece)
-            except InputError as error:
-                made.findings.append(Finding(piece.path, FILE_UNREADABLE, None, str(error)))
-            kept = results_of(made.findings, made.edges)
-            source = source_of(piece, topic_id)
+            source = source_of(piece, ids, made.findings)
             about = {"input": source, "rows": made.rows, "offsets": made.offsets}
-            results.append({**about, "outputs": [], **kept})
+            results.append({**about, **results_of(made.findings, made.edges)})
         results[0]["outputs"] = [output.name for output in done.outputs]
         results[0]["files"] = [asdict(output) for output in done.outputs]
         return results
