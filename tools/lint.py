@@ -47,7 +47,7 @@ LISTINGS = {"glob", "iglob", "rglob", "iterdir", "scandir", "listdir"}
 # Outputs and scratch files; the package's own sources; the listing of stores' data.
 LIST_THEIR_OWN = (
     *("arrow/export/output.py", "writing/output.py", "writing/unfinished.py", "core/claims.py"),
-    *("core/native/compiled.py", "spark/remote_session.py"),
+    *("core/native/compiled.py", "spark/session.py"),
     "core/directories.py",
 )
 # Rooms whose modules keep nothing that changes: objects do.

@@ -9,6 +9,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as Late
 from concurrent.futures import wait
@@ -18,10 +20,10 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import kfmt_cli
 from kfmt_cli.core.claims import scratch_folder
 from kfmt_cli.core.parallel import aside
 from kfmt_cli.errors import SessionError, UsageError
-from kfmt_cli.spark.remote_session import SCHEME, check_client, connect, prepare, shown
 from kfmt_cli.spark.tasks import LAST_PATIENCE, in_tasks
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+SCHEME = "sc://"  # of a server of Spark Connect
 PATIENCE = 60.0  # seconds
 HESITATION = 0.5  # seconds
 LEAST_JAVA = 17
@@ -153,19 +156,37 @@ def started(
             wait([begun])
 
 
+def check_client(server: str) -> None:
+    """Raise UsageError if a package is missing that a client of Spark Connect needs."""
+    try:
+        import pyspark.sql.connect.session  # noqa: F401 (it checks all of them)
+    except (ImportError, SystemExit) as error:  # pyspark's own tests exit there
+        raise UsageError(
+            f"{server} needs the packages of Spark Connect: pip install 'pyspark[connect]'"
+        ) from error
+
+
+def shown(server: str) -> str:
+    """The address of a server without its parameters, one of which may be a token."""
+    return server.partition("/;")[0]
+
+
 @contextmanager
 def _connected(server: str, settings: dict[str, str], patience: float) -> Iterator[SparkSession]:
     """A session on a server of Spark Connect."""
     check_client(shown(server))
     from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
 
     def start(spark: SparkSession) -> None:
-        prepare(spark, {**DEFAULTS, **settings})
+        for name, value in {**DEFAULTS, **settings}.items():
+            spark.conf.set(name, value)
+        _ship_kfmt(spark)
         ask_a_worker(spark)
 
     spark = None
     try:
-        spark = connect(server)
+        spark = SparkSession.builder.remote(server).create()
         _in_time(partial(start, spark), patience)
     except (PySparkException, OSError, RuntimeError, ValueError, Late) as error:
         if spark is not None:
@@ -176,6 +197,24 @@ def _connected(server: str, settings: dict[str, str], patience: float) -> Iterat
     finally:
         with suppress(Exception):
             _in_time(spark.stop, LAST_PATIENCE)
+
+
+def _ship_kfmt(spark: SparkSession) -> None:
+    """Give the workers of a session kfmt's modules, if their Python has none."""
+
+    def found(_: bytes) -> bytes:  # in here, so that Spark pickles it by value
+        import importlib.util
+
+        return b"kfmt" if importlib.util.find_spec("kfmt_cli") is not None else b""
+
+    if in_tasks(spark, found, [b""]) == [b""]:
+        with tempfile.TemporaryDirectory(prefix="kfmt-spark-") as scratch:
+            modules = Path(scratch) / "kfmt_cli.zip"
+            package = Path(kfmt_cli.__file__).parent
+            with zipfile.ZipFile(modules, "w", zipfile.ZIP_DEFLATED) as archive:
+                for path in sorted((*package.rglob("*.py"), *package.rglob("*.json"))):
+                    archive.write(path, path.relative_to(package.parent))
+            spark.addArtifacts(str(modules), pyfile=True)
 
 
 @contextmanager

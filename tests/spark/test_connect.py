@@ -29,7 +29,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
 from kfmt_cli.errors import UsageError
-from kfmt_cli.spark.remote_session import check_client, shown
+from kfmt_cli.spark.session import check_client, shown
 from kfmt_cli.spark.worker import stores_of
 
 pytestmark = [
