@@ -6,8 +6,9 @@ Tasks count the batches of each piece from their headers; the driver adds up the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass
+from operator import add, or_
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from kfmt_cli.arrow.piece_blocks import blocks_of
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.core.urls import name_text
 from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.log.block import Block
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.rows.types.counted_batches import COUNTED
 from kfmt_cli.sharing.piece import Piece, telling
@@ -49,44 +51,31 @@ class Counted:
 
     def add(self, other: Counted) -> None:
         """Add other totals."""
-        for name in ("batches", "records", "bytes", "compressed"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.codecs |= other.codecs
-        for name in ("first_offset", "first_time"):
-            setattr(self, name, _least(getattr(self, name), getattr(other, name)))
-        for name in ("last_offset", "last_time", "last_epoch"):
-            setattr(self, name, _most(getattr(self, name), getattr(other, name)))
-
-    def kept(self) -> list[int | None]:
-        """The totals as JSON."""
-        return [getattr(self, name) for name in self.__slots__]
+        for name, merge in _MERGED.items():
+            mine, its = getattr(self, name), getattr(other, name)
+            if its is not None:
+                setattr(self, name, its if mine is None else merge(mine, its))
 
 
-def _least(a: int | None, b: int | None) -> int | None:
-    return b if a is None else a if b is None else min(a, b)
+_MERGED: dict[str, Callable[[int, int], int]] = {
+    **dict.fromkeys(("batches", "records", "bytes", "compressed"), add),
+    "codecs": or_,
+    **dict.fromkeys(("first_offset", "first_time"), min),
+    **dict.fromkeys(("last_offset", "last_time", "last_epoch"), max),
+}
 
 
-def _most(a: int | None, b: int | None) -> int | None:
-    return b if a is None else a if b is None else max(a, b)
-
-
-@dataclass(slots=True)
-class PieceCounts:
-    """Totals of a piece: overall, and by producer without control batches."""
-
-    whole: Counted = field(default_factory=Counted)
-    producers: dict[int, Counted] = field(default_factory=lambda: defaultdict(Counted))
-
-    def take(self, batches: BatchTable) -> None:
-        """Count batches."""
-        if not len(batches):
-            return
-        self.whole.add(_counted(batches, np.ones(len(batches), np.bool_)))
+def _count(blocks: Iterable[Block]) -> tuple[Counted, dict[int, Counted]]:
+    """The totals of a piece: overall, and by producer without control batches."""
+    whole, producers = Counted(), defaultdict[int, Counted](Counted)
+    for batches in (block.batches for block in blocks if len(block.batches)):
+        whole.add(_counted(batches, np.ones(len(batches), np.bool_)))
         known = (batches.is_v2 == 1) & (batches.producer_id >= 0)
         ids = np.where(known, batches.producer_id, NONE)
         data = (batches.is_v2 == 0) | (batches.control == 0)
         for producer in np.unique(ids[data]).tolist():
-            self.producers[producer].add(_counted(batches, data & (ids == producer)))
+            producers[producer].add(_counted(batches, data & (ids == producer)))
+    return whole, producers
 
 
 def _counted(batches: BatchTable, mask: BoolArray) -> Counted:
@@ -117,13 +106,11 @@ def count_pieces(request: Request, pieces: Sequence[Piece], to: str) -> list[Res
     del to
     results: list[Result] = []
     for piece, reader, blocks in blocks_of(request, pieces):
-        counts = PieceCounts()
         with telling(piece):
-            for block in blocks:
-                counts.take(block.batches)
-        producers = [[number, *found.kept()] for number, found in counts.producers.items()]
+            whole, by_producer = _count(blocks)
+        producers = [[number, *astuple(found)] for number, found in by_producer.items()]
         kept = results_of(reader.findings, reader.edges)
-        results.append({"whole": counts.whole.kept(), "producers": producers, **kept})
+        results.append({"whole": astuple(whole), "producers": producers, **kept})
     return results
 
 
