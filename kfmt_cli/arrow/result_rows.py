@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,48 +20,42 @@ from kfmt_cli.rows.documents import QUERY_ROW
 from kfmt_cli.rows.section import Section
 
 
-@dataclass(frozen=True, slots=True)
-class ResultRows:
-    """Makes rows of the batches of a result."""
+def rows_of_result(schema: pa.Schema) -> RowType:
+    """The rows that the batches of a schema make; a name that is taken gets a number: `type_1`."""
+    taken = {"type"}
+    columns = []
+    for i, field in enumerate(schema):
+        kind = _kind(field.type)
+        name, n = field.name, 1
+        while name in taken:
+            name, n = f"{field.name}_{n}", n + 1
+        taken.add(name)
+        unit = MILLISECONDS if of.is_timestamp(field.type) else None
+        at = f"\0{i}"
+        if kind is ColumnKind.BYTES:  # JSON names the encoding after the source
+            at = name
+            taken |= {f"{name}_encoding", f"{name}_size"}
+        given, heading = f"\0{i} given", safe(name)
+        columns.append(Column(name, kind, source=at, given=given, unit=unit, heading=heading))
+    return RowType(QUERY_ROW.name, QUERY_ROW.doc, tuple(columns), QUERY_ROW.placed)
 
-    type: RowType
 
-    @classmethod
-    def of(cls, schema: pa.Schema) -> ResultRows:
-        """For the batches of a schema; a name that is taken gets a number: `type_1`."""
-        taken = {"type"}
-        columns = []
-        for i, field in enumerate(schema):
-            kind = _kind(field.type)
-            name, n = field.name, 1
-            while name in taken:
-                name, n = f"{field.name}_{n}", n + 1
-            taken.add(name)
-            unit = MILLISECONDS if of.is_timestamp(field.type) else None
-            at = f"\0{i}"
-            if kind is ColumnKind.BYTES:  # JSON names the encoding after the source
-                at = name
-                taken |= {f"{name}_encoding", f"{name}_size"}
-            given, heading = f"\0{i} given", safe(name)
-            columns.append(Column(name, kind, source=at, given=given, unit=unit, heading=heading))
-        return cls(RowType(QUERY_ROW.name, QUERY_ROW.doc, tuple(columns), QUERY_ROW.placed))
-
-    def section(self, batch: pa.RecordBatch) -> Section:
-        """The rows of a batch."""
-        table, pieces, size = Table.empty(self.type.sources, len(batch)), [], 0
-        for column, values in zip(self.type.columns, batch.columns, strict=True):
-            table[column.given] = values.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
-            if not column.kind.is_bytes:
-                table[column.at] = _numbers(column, values)
-                continue
-            texts = _texts(column.kind, values)
-            _, ends, data = texts.buffers()
-            bounds = np.frombuffer(ends, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-            table[column.at] = bounds[:-1] - bounds[0] + size
-            table[f"{column.at}_size"] = np.diff(bounds)
-            pieces.append(data.to_pybytes()[bounds[0] : bounds[-1]] if data else b"")
-            size += len(pieces[-1])
-        return Section(self.type, table, b"".join(pieces))
+def result_section(rows: RowType, batch: pa.RecordBatch) -> Section:
+    """The rows of a batch. rows: of its schema."""
+    table, pieces, size = Table.empty(rows.sources, len(batch)), [], 0
+    for column, values in zip(rows.columns, batch.columns, strict=True):
+        table[column.given] = values.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
+        if not column.kind.is_bytes:
+            table[column.at] = _numbers(column, values)
+            continue
+        texts = _texts(column.kind, values)
+        _, ends, data = texts.buffers()
+        bounds = np.frombuffer(ends, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+        table[column.at] = bounds[:-1] - bounds[0] + size
+        table[f"{column.at}_size"] = np.diff(bounds)
+        pieces.append(data.to_pybytes()[bounds[0] : bounds[-1]] if data else b"")
+        size += len(pieces[-1])
+    return Section(rows, table, b"".join(pieces))
 
 
 _INFINITE = {(1 << 31) - 1: "infinity", 1 - (1 << 31): "-infinity"}  # dates of DuckDB, in days

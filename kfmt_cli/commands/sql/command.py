@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from kfmt_cli.arrow.result_rows import ResultRows
+from kfmt_cli.arrow.result_rows import result_section, rows_of_result
 from kfmt_cli.commands.run import Run
 from kfmt_cli.commands.sql.log_dataset import LogDataset
 from kfmt_cli.commands.sql.sql_tables import ReadSoFar, TableScan
@@ -84,11 +84,11 @@ class SqlSession:
         schema = next(batches, None)
         if schema is None or schema.names == ["Success"]:
             return
-        rows = ResultRows.of(schema)
-        writer = self.run.sink.rows(Head("", nouns=("row", "rows")), rows.type)
+        rows = rows_of_result(schema)
+        writer = self.run.sink.rows(Head("", nouns=("row", "rows")), rows)
         self.run.sink.flush()
         for batch in batches:
-            section = Rows(rows.section(batch))
+            section = Rows(result_section(rows, batch))
             for words in writer.text(section, 0, len(section)):
                 self.run.host.write(words)
         self.run.sink.put(writer.end())
