@@ -7,7 +7,6 @@ triggers, and a move to another directory, therefore change nothing. Only comple
 
 from __future__ import annotations
 
-import logging
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,10 +39,10 @@ from kfmt_cli.spark.following.positions import (
 )
 from kfmt_cli.spark.following.triggers import between, ends_of, selections, splits_of
 from kfmt_cli.spark.plan import Split
+from kfmt_cli.spark.worker import LOG
 
 T = TypeVar("T")
 
-LOG_OF = logging.getLogger("kfmt_cli")
 PAUSES = 0.1, 0.5  # seconds before a listing is asked for again, which a broker may have changed
 ADVICE = (
     "to continue with the data that is left, set the option failOnDataLoss to false; to read "
@@ -143,7 +142,7 @@ class Follower:
             raise error
         if self.request.raises_unreadable and self.fails:
             raise UnreadError(words) from error
-        LOG_OF.warning("kfmt: %s", error)
+        LOG.warning("kfmt: %s", error)
 
     def _insisted(self, ask: Callable[[], T]) -> T:
         """The answer; asked again if a file has been deleted since it was listed."""
@@ -300,7 +299,7 @@ class Follower:
             raise DataLossError(f"kfmt: {words}; {ADVICE}")
         if words not in self._told:
             self._told.add(words)
-            LOG_OF.warning("kfmt: %s", words)
+            LOG.warning("kfmt: %s", words)
 
     # A partition.
 
@@ -395,7 +394,7 @@ class Follower:
             reached = self._ends.reached(log, at, room)
             if reached.trouble is not None:
                 # Its readable part is read once the broker has rolled.
-                LOG_OF.warning("kfmt: %s", reached.trouble)
+                LOG.warning("kfmt: %s", reached.trouble)
             position, known, before = reached.position, self._ends.known(log), at.offset
             if position.offset > at.offset:
                 room.take(position.byte - reached.start, position.offset - at.offset)

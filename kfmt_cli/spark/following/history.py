@@ -221,11 +221,9 @@ def _stepped(
                     is_end = False
                     break
             last = batch
-        epoch = -1 if last is None else epoch_of(opened, last)
     except (CorruptError, StartFailed) as error:
         trouble = str(error)
-        epoch = -1 if last is None else epoch_of(opened, last)
     if last is not None:
-        offset = max(last.last_offset + 1, position.offset)
+        offset, epoch = max(last.last_offset + 1, position.offset), epoch_of(opened, last)
         position = Position(offset, log.base, last.end, last.position, epoch)
     return Reached(position, position.byte if begin < 0 else begin, trouble), is_end

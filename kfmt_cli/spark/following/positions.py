@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 from kfmt_cli.core.urls import name_text
@@ -40,11 +41,6 @@ class Position:
     """How often reading went on at another offset than the next one, because data was lost."""
 
     @classmethod
-    def of(cls, kept: Mapping[str, int]) -> Position:
-        """The position from a checkpoint."""
-        return cls(**kept)
-
-    @classmethod
     def at(cls, offset: int, restarts: int = 0) -> Position:
         """A position at which reading begins, in the segment with this base offset or before."""
         return cls(offset, offset, 0, first=offset, restarts=restarts)
@@ -69,8 +65,8 @@ class Resumed:
 
 def resumed(kept: Mapping[str, Any], there: Mapping[str, PartitionLogs]) -> Resumed:
     """Find the partition of each position in a checkpoint."""
-    made = Resumed({key: Position.of(kept[key]) for key in there if key in kept})
-    made.gone = {key: Position.of(at) for key, at in kept.items() if key not in there}
+    made = Resumed({key: Position(**kept[key]) for key in there if key in kept})
+    made.gone = {key: Position(**at) for key, at in kept.items() if key not in there}
     if not made.gone:
         return made
     folders = {copy.folder for partition in there.values() for copy in partition.copies}
@@ -84,14 +80,10 @@ def resumed(kept: Mapping[str, Any], there: Mapping[str, PartitionLogs]) -> Resu
         own = [copy.folder for copy in partition.copies if copy.folder in made.gone]
         own += [old for old in of_name if _is_same(old, partition, folders) and old not in own]
         if own:
-            made.found[key] = max((made.gone.pop(old) for old in own), key=_offset)
+            made.found[key] = max((made.gone.pop(old) for old in own), key=attrgetter("offset"))
         elif of_name:
             made.recreated[key] = of_name[0]
     return made
-
-
-def _offset(position: Position) -> int:
-    return position.offset
 
 
 def _is_same(old: str, partition: PartitionLogs, folders: set[str]) -> bool:
@@ -123,7 +115,7 @@ def at_most(
     """A position, but not beyond another one; and not before the one that was reached."""
     if until is None:
         return position if before is None else before
-    most = Position.of(until)
+    most = Position(**until)
     if position.offset <= most.offset:
         return position
     begin = beginning(before, position)
