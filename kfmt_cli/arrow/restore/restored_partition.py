@@ -30,7 +30,7 @@ from kfmt_cli.disk.names import topic_trouble
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.rows.table_types import BATCHES, RECORDS
 from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.writing.build.derived import write_derived
+from kfmt_cli.writing.derived import write_derived
 from kfmt_cli.writing.output import Staging, staged
 from kfmt_cli.writing.rolling import Rolling
 

@@ -18,10 +18,10 @@ from kfmt_cli.render.style import count
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.writing.build.builder import SegmentBuilder
-from kfmt_cli.writing.build.derived import write_derived
 from kfmt_cli.writing.build.jsonl import PIECE, Line, read_lines
 from kfmt_cli.writing.build.notes import write_notes
 from kfmt_cli.writing.build.options import Options
+from kfmt_cli.writing.derived import write_derived
 from kfmt_cli.writing.output import Staging, staged
 from kfmt_cli.writing.rolling import Rolling, RollingWriter, Snapshot
 from kfmt_cli.writing.segment_writer import SegmentWriter

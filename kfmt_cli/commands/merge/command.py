@@ -39,9 +39,9 @@ from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings.finding import has_errors
 from kfmt_cli.render.style import count, range_words, safe
 from kfmt_cli.rows.types.cluster_rows import MERGED
+from kfmt_cli.writing.derived import epoch_checkpoint, write_missing
 from kfmt_cli.writing.output import Staging, carry, need_new, need_room, staged
 from kfmt_cli.writing.salvage.arrange import END, Arranged, arrange_replicas
-from kfmt_cli.writing.salvage.derived import epoch_checkpoint, write_missing
 from kfmt_cli.writing.salvage.holes import Gaps
 from kfmt_cli.writing.salvage.rearrange import Rearranged, write_arranged
 from kfmt_cli.writing.salvage.salvager import Salvager, Scanned

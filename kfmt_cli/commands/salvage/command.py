@@ -41,9 +41,9 @@ from kfmt_cli.findings.finding import Finding, Findings, is_error
 from kfmt_cli.render.style import count, grouped, range_words, safe
 from kfmt_cli.rows.documents import HOLE, MISSING_OFFSETS, REARRANGED
 from kfmt_cli.rows.result import Result, ResultType
+from kfmt_cli.writing.derived import write_missing
 from kfmt_cli.writing.output import Staging, carry, copy_times, need_new, need_room, staged
 from kfmt_cli.writing.rebuild import How, rebuild
-from kfmt_cli.writing.salvage.derived import write_missing
 from kfmt_cli.writing.salvage.holes import NO_END, Gaps, Hole, Salvaged
 from kfmt_cli.writing.salvage.rearrange import (
     ASIDE,

@@ -1,17 +1,35 @@
-"""The files next to new logs that a broker would otherwise derive from them."""
+"""The files that a broker derives from complete logs, written next to them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 
-from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
+from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import OutputError
 from kfmt_cli.findings.finding import has_errors
 from kfmt_cli.writing.output import Staging
-from kfmt_cli.writing.rebuild import How, rebuild
+from kfmt_cli.writing.rebuild import How, Rebuilt, rebuild
 from kfmt_cli.writing.salvage.holes import Gaps
+from kfmt_cli.writing.segment_writer import SegmentWriter
+
+FROM_THE_LOG = (TRANSACTION_INDEX.suffix, PRODUCER_SNAPSHOT.suffix)
+
+
+def write_derived(
+    staging: Staging, folder: str, segments: Sequence[SegmentWriter], interval: int
+) -> Iterator[Rebuilt]:
+    """Read back the complete logs of a partition, and write the files derived from them; raises
+    InputError, OutputError. interval: index.interval.bytes."""
+    logs = [classify(str(staging.folder / each.name), each.name) for each in segments]
+    for done in rebuild(logs, How(interval), lambda _: None, from_nothing=True):
+        for name, data in done.files.items():
+            known = name.endswith(TRANSACTION_INDEX.suffix) or done.has_producers
+            if data is not None and name.endswith(FROM_THE_LOG) and known:
+                staging.put(str(PurePath(folder) / name), data)
+        yield done
 
 
 def write_missing(
