@@ -99,7 +99,7 @@ class Convert:
     def _read_back(self, made: Path, log: Input, digest: bytes, progress: Progress) -> None:
         """Raise OutputError if the new log's records differ from the old log's."""
         new = classify(str(made), log.name)
-        if self.converter.digest(new, progress.advance) != digest:
+        if self.converter.convert(new, None, progress.advance).digest != digest:
             raise OutputError(
                 f"{log.name}: verification failed: the output differs from the input; nothing was "
                 "written"

@@ -86,12 +86,16 @@ class Converter:
     jobs: int
     """The number of threads."""
 
-    def convert(self, log: Input, writer: SegmentWriter, advance: Callable[[int], None]) -> Counts:
-        """Convert a log into a segment; raises InputError, OutputError."""
+    def convert(
+        self, log: Input, writer: SegmentWriter | None, advance: Callable[[int], None]
+    ) -> Counts:
+        """Convert a log into a segment; raises InputError, OutputError. writer: None to only read
+        the log."""
         total = Counts()
         digest = blake2b()
-        for piece in self._each(log, self._convert, advance):
-            if piece.written is not None:
+        work = self._intact if writer is None else self._convert
+        for piece in self._each(log, work, advance):
+            if writer is not None and piece.written is not None:
                 writer.append(piece.written)
                 total.batches_after += len(piece.written.starts)
             total.messages += len(piece.records.rows)
@@ -101,13 +105,6 @@ class Converter:
             digest.update(piece.form)
         total.digest = digest.digest()
         return total
-
-    def digest(self, log: Input, advance: Callable[[int], None]) -> bytes:
-        """The digest of a log's undamaged records, as in `Counts`."""
-        digest = blake2b()
-        for piece in self._each(log, self._intact, advance):
-            digest.update(piece.form)
-        return digest.digest()
 
     def _each(
         self, log: Input, work: Callable[..., Intact], advance: Callable[[int], None]
