@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kfmt_cli.arrow.batch_columns import kept_batches
 from kfmt_cli.arrow.columns.tables import rows_of
-from kfmt_cli.arrow.export.exported_rows import FileOfPartition, WantedRows, offsets_of, rows_in
+from kfmt_cli.arrow.export.exported_rows import FileOfPartition, offsets_of, rows_in
 from kfmt_cli.arrow.inputs import at_hand
 from kfmt_cli.arrow.restore.record_compare import COMPARED, compare_records
 from kfmt_cli.broker.cluster.replicas import Range, Relation, ReplicaBatch, ReplicaBatches
@@ -111,8 +111,8 @@ class PartitionCopy:
     def records(self, request: Request, bounds: Bounds) -> Iterator[pa.RecordBatch]:
         """The records within the bounds, in the columns `COMPARED`; raises InputError."""
         for file in sorted(self.files, key=lambda file: file.span.first):
-            wanted = WantedRows(file.span.topic, file.span.partition, COMPARED, bounds=bounds)
-            yield from _within(rows_in(file.path, wanted), bounds)
+            place = file.span.topic, file.span.partition
+            yield from _within(rows_in(file.path, place, COMPARED, offsets=bounds), bounds)
         parts = [part for kept in self.pieces if (part := kept.part(bounds)) is not None]
         request = replace(request, table=RECORDS.name, columns=COMPARED)
         yield from _within(rows_of(request, RECORDS.name, parts), bounds)

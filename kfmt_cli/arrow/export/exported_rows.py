@@ -130,50 +130,40 @@ def _bounds(file: pq.ParquetFile, i: int, name: str) -> tuple[Any, Any] | None:
     return said.min, said.max
 
 
-@dataclass(frozen=True, slots=True)
-class WantedRows:
-    """The rows to read of a table: of a partition, within bounds of offsets."""
-
-    topic: str | None
-    partition: int | None
-    names: tuple[str, ...]
-    """The columns."""
-    table: str = RECORDS.name
-    bounds: tuple[int, int] = (-1 << 62, 1 << 62)
-    column: str = "offset"
-    """The one with the offsets."""
-
-
-def rows_in(path: str, wanted: WantedRows) -> Iterator[pa.RecordBatch]:
-    """Rows of a file, in the types of the table; raises InputError."""
-    schema = schema_of(chosen(wanted.table, wanted.names))
-    place = dict(zip(_PLACE, (wanted.topic, wanted.partition), strict=True))
+def rows_in(
+    path: str,
+    place: tuple[str | None, int | None],
+    names: tuple[str, ...],
+    table: str = RECORDS.name,
+    offsets: tuple[int, int] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Rows of a partition in a file, with columns in the types of the table; raises InputError.
+    offsets: the first and last to read; there may be others."""
+    schema = schema_of(chosen(table, names))
+    topic, partition = place
+    wanted: dict[str, tuple[Any, Any]]
+    wanted = {"topic": (topic, topic), "partition": (partition, partition)}
+    if offsets is not None:
+        wanted["offset"] = offsets
+    read = tuple(dict.fromkeys((*_PLACE, *names)))
     with _opened(path) as file:
-        _check(file, path, (*_PLACE, *wanted.names))
+        _check(file, path, read)
         for i in range(file.num_row_groups):
-            if not _may_have(file, i, wanted):
+            if not all(_may_have(file, i, name, *bounds) for name, bounds in wanted.items()):
                 continue
-            table = _row_group(path, file, i, tuple(dict.fromkeys((*_PLACE, *wanted.names))))
-            for batch in table.to_batches(MOST_ROWS):
-                masks = [_is(batch.column(name), value) for name, value in place.items()]
-                keep = pc.and_(*masks)
+            for batch in _row_group(path, file, i, read).to_batches(MOST_ROWS):
+                is_topic = _is(batch.column("topic"), topic)
+                keep = pc.and_(is_topic, _is(batch.column("partition"), partition))
                 rows = batch if pc.all(keep).as_py() else batch.filter(keep)
                 if len(rows):
                     columns = [rows.column(field.name).cast(field.type) for field in schema]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _may_have(file: pq.ParquetFile, i: int, wanted: WantedRows) -> bool:
-    """Whether a row group can have wanted rows, by its statistics."""
-    for name, first, last in (
-        ("topic", wanted.topic, wanted.topic),
-        ("partition", wanted.partition, wanted.partition),
-        (wanted.column, *wanted.bounds),
-    ):
-        known = _bounds(file, i, name)
-        if known and first is not None and (known[1] < first or last < known[0]):
-            return False
-    return True
+def _may_have(file: pq.ParquetFile, i: int, name: str, first: Any, last: Any) -> bool:
+    """Whether a row group can have a value within bounds, by its statistics."""
+    known = _bounds(file, i, name)
+    return not known or first is None or (first <= known[1] and known[0] <= last)
 
 
 _LAST: dict[str, tuple[tuple[object, ...], pa.Table]] = {}

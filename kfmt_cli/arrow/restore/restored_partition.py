@@ -14,7 +14,6 @@ import pyarrow as pa
 from kfmt_cli.arrow.export.exported_rows import (
     FileOfPartition,
     Span,
-    WantedRows,
     exported_pieces,
     rows_in,
 )
@@ -61,10 +60,8 @@ class ExportedPartition:
         of_records = table == RECORDS.name
         of_row: tuple[str, ...] = OF_DESCRIBED if self.batches else OF_RECORDS
         names, files = (of_row, self.records) if of_records else (OF_BATCHES, self.batches)
-        column = "offset" if of_records else "last_offset"
         for file in sorted(files, key=lambda file: (file.span.first, file.path)):
-            wanted = WantedRows(self.topic, self.partition, names, table, column=column)
-            yield from rows_in(file.path, wanted)
+            yield from rows_in(file.path, (self.topic, self.partition), names, table)
 
     def check(self) -> None:
         """Raise InputError if it cannot have a directory."""
