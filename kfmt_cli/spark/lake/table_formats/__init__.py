@@ -10,7 +10,7 @@ versions need it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -38,17 +38,6 @@ class DataFile:
     footer: pq.FileMetaData
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What a commit changes in a table."""
-
-    number: int
-    """The number of the export's commit."""
-    added: Mapping[str, DataFile]
-    """Files, by name below the table's directory."""
-    removed: frozenset[str]
-
-
 class OpenTable(Protocol):
     """A table in its format."""
 
@@ -62,8 +51,9 @@ class OpenTable(Protocol):
     def create(self, schema: pa.Schema) -> None:
         """Make the table if it is missing."""
 
-    def commit(self, change: Change) -> None:
-        """Make a change, all or nothing."""
+    def commit(self, number: int, added: Mapping[str, DataFile], removed: Set[str]) -> None:
+        """Add and remove files, all or nothing; raises OutputError. number: of the export's
+        commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +119,7 @@ class TableTarget:
                 added = dict(zip(new, map(DataFile, new.values(), footers), strict=True))
             if added:
                 table.create(next(iter(added.values())).footer.schema.to_arrow_schema())
-            table.commit(Change(commit.number, added, frozenset(removed)))
+            table.commit(commit.number, added, removed)
 
 
 def _files(to: str, commit: Commit) -> dict[str, dict[str, int]]:

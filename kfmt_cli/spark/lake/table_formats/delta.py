@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping, Set
 from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import unquote
@@ -17,7 +18,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from kfmt_cli.core.small_objects import store_settings
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import OutputError
-from kfmt_cli.spark.lake.table_formats import Change
+from kfmt_cli.spark.lake.table_formats import DataFile
 
 APP = "kfmt"  # the application whose transactions have the numbers of the export's commits
 # Columns with which readers skip files.
@@ -57,17 +58,17 @@ class Delta:
                 self._place, Schema.from_arrow(schema), storage_options=self._options
             )
 
-    def commit(self, change: Change) -> None:
-        """Make a change, all or nothing; raises OutputError."""
+    def commit(self, number: int, added: Mapping[str, DataFile], removed: Set[str]) -> None:
+        """Add and remove files, all or nothing; raises OutputError."""
         if self._table is None:
             return
         now = int(time.time() * 1000)
         actions: list[AddAction | RemoveAction] = [
             AddAction(name, file.n_bytes, {}, now, True, _statistics(file.footer))
-            for name, file in change.added.items()
+            for name, file in added.items()
         ]
-        actions += [RemoveAction(name, True, now) for name in sorted(change.removed)]
-        about = CommitProperties(app_transactions=[Transaction(APP, change.number)])
+        actions += [RemoveAction(name, True, now) for name in sorted(removed)]
+        about = CommitProperties(app_transactions=[Transaction(APP, number)])
         try:
             self._table.create_write_transaction(
                 actions, "append", self._table.schema(), commit_properties=about

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from contextlib import suppress
 
 import pyarrow as pa
@@ -9,12 +10,12 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.io.pyarrow import parquet_files_to_data_files
-from pyiceberg.manifest import DataFile
+from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.table import Table as IcebergTable
 
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import OutputError, UsageError
-from kfmt_cli.spark.lake.table_formats import Change
+from kfmt_cli.spark.lake.table_formats import DataFile
 
 NUMBER = "kfmt.commit"  # the table property with the number of the export's commit
 NAMESPACE = "kfmt"  # in the directory's own catalog
@@ -52,27 +53,27 @@ class Iceberg:
             self._catalog.create_namespace_if_not_exists(self._namespace)
             self._table = self._catalog.create_table(self._id, schema, location=self._place)
 
-    def commit(self, change: Change) -> None:
-        """Make a change, all or nothing; raises OutputError."""
+    def commit(self, number: int, added: Mapping[str, DataFile], removed: Set[str]) -> None:
+        """Add and remove files, all or nothing; raises OutputError."""
         table = self._table
         if table is None:
             return
-        known = self._data_files(table) if change.removed else {}
-        places = (f"{self._place}/{name}" for name in change.added)
+        known = self._data_files(table) if removed else {}
+        places = (f"{self._place}/{name}" for name in added)
         try:
             with table.transaction() as transaction:
-                if change.added or change.removed:
+                if added or removed:
                     with transaction.update_snapshot().overwrite() as snapshot:
-                        for name in sorted(change.removed):
+                        for name in sorted(removed):
                             snapshot.delete_data_file(known[name])
                         metadata = transaction.table_metadata
                         for file in parquet_files_to_data_files(table.io, metadata, places):
                             snapshot.append_data_file(file)
-                transaction.set_properties({NUMBER: str(change.number)})
+                transaction.set_properties({NUMBER: str(number)})
         except CommitFailedException as error:
             raise OutputError(f"{self._place}: commit failed: {error}") from error
 
-    def _data_files(self, table: IcebergTable) -> dict[str, DataFile]:
+    def _data_files(self, table: IcebergTable) -> dict[str, IcebergFile]:
         """The table's files, by name below its directory."""
         front = f"{self._place}/"
         found = (task.file for task in table.scan().plan_files())
