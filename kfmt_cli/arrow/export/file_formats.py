@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kfmt_cli.arrow.columns.record_schemas import KFMT, SCHEMAS
+from kfmt_cli.arrow.columns.record_schemas import SCHEMAS, are_for_consumers, as_spark, needed_for
 from kfmt_cli.arrow.columns.schema import schema_of, with_field_ids
 from kfmt_cli.arrow.columns.tables import PieceRead, rows_in, rows_of
 from kfmt_cli.arrow.export.lake import Files, FileWriter
@@ -111,23 +111,23 @@ class _Parquet:
 def _parquet(
     files: Files, request: Request, pieces: Sequence[Piece], read: Sequence[PieceRead]
 ) -> None:
-    columns = chosen(files.table, request.columns if has_records(files.table) else ())
-    adapted = SCHEMAS[files.lake.schema] if has_records(files.table) else SCHEMAS[KFMT]
-    if adapted.columns:
-        columns = chosen(files.table, adapted.columns)
-    schema = with_field_ids(adapted.schema or schema_of(columns))
+    spark = SCHEMAS[files.lake.schema] if has_records(files.table) else None
+    names = request.columns if spark is None else needed_for(spark)
+    columns = chosen(files.table, names if has_records(files.table) else ())
+    schema = with_field_ids(schema_of(columns) if spark is None else spark)
     named = replace(request, table=files.table, columns=tuple(leaf.name for leaf in columns))
     by_date, above = files.lake.bundling.by_date, _above(files, pieces)
     time = "timestamp" if has_records(files.table) else "max_timestamp"
+    keeps = None if spark is None else are_for_consumers
     counted = [0] * len(pieces)
-    for batch in rows_of(named, files.table, pieces, read, adapted.keeps):
+    for batch in rows_of(named, files.table, pieces, read, keeps):
         owner = _owners(counted, read)
         for date, mask in _by_date(batch, time) if by_date else (("", None),):
             folder = f"{above}by_date={date}/" if by_date else above
             rows = batch if mask is None else batch.filter(mask)
             of_rows = owner if mask is None else owner[mask.to_numpy(zero_copy_only=False)]
             file = files.writer(folder, lambda out: _Parquet(out, schema))
-            file.write(adapted.adapt(rows), _runs(of_rows))
+            file.write(rows if spark is None else as_spark(rows, spark), _runs(of_rows))
 
 
 def _owners(counted: list[int], read: Sequence[PieceRead]) -> IntArray:
