@@ -48,38 +48,29 @@ class Condition:
     def selection(self, table: str) -> Selection:
         """The bounds that all rows of a table have if they pass."""
         if has_records(table):
-            offset = self._least("offset", _offset, 0), self._most("offset", _offset)
-            since = self._least("timestamp", _time, -_MOST_TIME)
-            until = self._most("timestamp", _time, _MOST_TIME)
+            since, until = self._range("timestamp", _time, -_MOST_TIME, _MOST_TIME)
             first_time = None if since is None else since // 1000
-            return Selection(*offset, first_time, None if until is None else -(-until // 1000))
+            last_time = None if until is None else -(-until // 1000)
+            return Selection(*self._offsets("offset"), first_time, last_time)
         if table == BATCHES.name:
-            first, last = (
-                Selection(self._least(name, _offset, 0), self._most(name, _offset))
-                for name in ("base_offset", "last_offset")
-            )
+            first, last = (Selection(*self._offsets(f"{end}_offset")) for end in ("base", "last"))
             return first.within(last)
         return Selection()
 
-    def _least(self, name: str, scalar: Callable[[int], pa.Scalar], low: int) -> int | None:
-        """The least value of a column in rows that pass; None if any is possible."""
-        if not self._bounds(name):
-            return None
-        high = _MOST_OFFSET if scalar is _offset else _MOST_TIME
-        least = _first(lambda value: self._can_pass(pc.field(name) <= scalar(value)), low, high)
-        return None if least == low else least
+    def _offsets(self, name: str) -> tuple[int | None, int | None]:
+        return self._range(name, _offset, 0, _MOST_OFFSET)
 
-    def _most(
-        self, name: str, scalar: Callable[[int], pa.Scalar], high: int = _MOST_OFFSET
-    ) -> int | None:
-        """The largest value of a column in rows that pass; None if any is possible."""
+    def _range(
+        self, name: str, scalar: Callable[[int], pa.Scalar], low: int, high: int
+    ) -> tuple[int | None, int | None]:
+        """The least and the largest value of a column in rows that pass; None if any is
+        possible."""
         if not self._bounds(name):
-            return None
-        low = -high
-        beyond = _first(
-            lambda value: not self._can_pass(pc.field(name) >= scalar(value)), low, high
-        )
-        return None if beyond == high else beyond - 1
+            return None, None
+        field = pc.field(name)
+        least = _first(lambda value: self._can_pass(field <= scalar(value)), low, high)
+        beyond = _first(lambda value: not self._can_pass(field >= scalar(value)), -high, high)
+        return None if least == low else least, None if beyond == high else beyond - 1
 
     def _bounds(self, name: str) -> bool:
         """Whether it says anything of a column, and fails rows that have no value there."""
