@@ -38,8 +38,7 @@ from kfmt_cli.rows.section import Rows
 from kfmt_cli.rows.table_types import chosen, has_records
 from kfmt_cli.rows.types.batch import BATCH
 from kfmt_cli.rows.types.record import DECODED_RECORD, RECORD
-from kfmt_cli.sharing.piece import Piece, telling
-from kfmt_cli.sharing.read_piece import PieceReader
+from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.topics.decoder import NOTHING, Decoder
 
@@ -191,11 +190,8 @@ class _Lines(_Text):
 def _json(
     files: Files, request: Request, pieces: Sequence[Piece], read: Sequence[PieceRead]
 ) -> None:
-    inner, above = RECORD if has_records(files.table) else None, _above(files, pieces)
-    for i, (piece, parts) in enumerate(_parts(files.table, request, pieces, read)):
-        writer = JsonRows([piece.path], "auto", inner)
-        for rows in parts:
-            files.writer(above, _Lines).write((writer, rows), [(i, len(rows))])
+    inner = RECORD if has_records(files.table) else None
+    _write_text(files, request, pieces, read, lambda path: JsonRows([path], "auto", inner))
 
 
 def _csv(
@@ -204,41 +200,37 @@ def _csv(
     is_decoded = any(request.decoder_of(piece.place[0]) for piece in pieces)
     of_records = DECODED_RECORD if is_decoded else RECORD
     shown: RowType = of_records if has_records(files.table) else BATCH
-    head, above = csv_line(csv_names(shown)).encode(), _above(files, pieces)
+    head = csv_line(csv_names(shown)).encode()
     # The rows of a file have the same columns.
     no_decoder = NOTHING if is_decoded else None
-    for i, (piece, parts) in enumerate(_parts(files.table, request, pieces, read, no_decoder)):
-        writer = CsvRows([piece.path], "auto")
-        for rows in parts:
-            file = files.writer(above, lambda out: _Lines(out, head))
-            file.write((writer, rows), [(i, len(rows))])
+    _write_text(
+        files, request, pieces, read, lambda path: CsvRows([path], "auto"), head, no_decoder
+    )
 
 
-def _parts(
-    table: str,
+def _write_text(
+    files: Files,
     request: Request,
     pieces: Sequence[Piece],
     read: Sequence[PieceRead],
+    writer_of: Callable[[str], RowWriter],
+    head: bytes = b"",
     no_decoder: Decoder | None = None,
-) -> Iterator[tuple[Piece, Iterator[Rows]]]:
-    """The rows of each piece. no_decoder: for topics without one."""
-    for piece, result in zip(pieces, read, strict=True):
-        with telling(piece):
-            reader = reader_of(request, piece)
-            decoder = request.decoder_of(piece.place[0]) or no_decoder
-            yield piece, _told(table, reader, piece, result, decoder)
-            result.findings, result.edges = reader.findings, reader.edges
-
-
-def _told(
-    table: str, reader: PieceReader, piece: Piece, result: PieceRead, decoder: Decoder | None
-) -> Iterator[Rows]:
-    for rows in rows_in(table, reader, piece, decoder):
-        if len(rows):
-            inner = (rows.inner or rows.outer).table
-            first, last = ("offset", "offset") if rows.inner else ("base_offset", "last_offset")
-            result.take(len(rows), int(inner[first].min()), int(inner[last].max()))
-            yield rows
+) -> None:
+    """Write the rows of pieces as text. writer_of: for the rows of a path. no_decoder: for topics
+    without one."""
+    above = _above(files, pieces)
+    for i, (piece, result) in enumerate(zip(pieces, read, strict=True)):
+        reader, writer = reader_of(request, piece), writer_of(piece.path)
+        decoder = request.decoder_of(piece.place[0]) or no_decoder
+        for rows in rows_in(files.table, reader, piece, decoder):
+            if len(rows):
+                inner = (rows.inner or rows.outer).table
+                first, last = ("offset", "offset") if rows.inner else ("base_offset", "last_offset")
+                result.take(len(rows), int(inner[first].min()), int(inner[last].max()))
+                file = files.writer(above, lambda out: _Lines(out, head))
+                file.write((writer, rows), [(i, len(rows))])
+        result.findings, result.edges = reader.findings, reader.edges
 
 
 # Small tables.
