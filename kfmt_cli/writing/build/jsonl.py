@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -286,13 +286,13 @@ def _one_by_one(piece: LinesPiece) -> Iterator[Line]:
         try:
             kind = _decode_kind.decode(text).type
             if kind not in _KINDS:
-                _refuse(number, f"only batch and record lines can be built, not {kind!r}")
+                raise wrong(number, f"only batch and record lines can be built, not {kind!r}")
             line = _KINDS[kind].decode(text)
             _check_keys(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            _refuse(number, str(error))
+            raise wrong(number, str(error)) from None
         except _RepeatedKeyError as error:
-            _refuse(number, f"duplicate key {error.args[0]!r} in one object")
+            raise wrong(number, f"duplicate key {error.args[0]!r} in one object") from None
         line.number = number
         yield line
 
@@ -313,10 +313,6 @@ def _refuse_repeated(pairs: list[tuple[str, object]]) -> None:
         if name in seen:
             raise _RepeatedKeyError(name)
         seen.add(name)
-
-
-def _refuse(number: int, words: str) -> NoReturn:
-    raise LineError(f"line {number}: {words}") from None
 
 
 def wrong(line: Line | int, words: str) -> LineError:
