@@ -26,12 +26,11 @@ from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.core.source import FileSource
 from kfmt_cli.errors import InputError
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark import results, selecting, work
+from kfmt_cli.spark import results, wanted, work
 from kfmt_cli.spark.plan import Split
 from kfmt_cli.spark.request import request_of
-from kfmt_cli.spark.selecting import selected_by_tasks
 from kfmt_cli.spark.splits import read_split
-from kfmt_cli.spark.wanted import digest, in_folders, splits_of
+from kfmt_cli.spark.wanted import digest, in_folders, selected_by_tasks, splits_of
 from kfmt_cli.spark.worker import Home
 
 ASKED = [{"last": "3"}, {"isolation": "read_committed"}]
@@ -156,8 +155,8 @@ def test_tasks_of_a_job_find_its_selections(
                 task.setattr(FileSource, "block", real)
                 yield function(share)
 
-    monkeypatch.setattr(selecting, "in_tasks", here)
-    monkeypatch.setattr(selecting, "home_for", lambda _: Home(None))
+    monkeypatch.setattr(wanted, "in_tasks", here)
+    monkeypatch.setattr(wanted, "home_for", lambda _: Home(None))
     monkeypatch.setattr(FileSource, "block", reads_nothing)
     assert digest(selected_by_tasks(no_session, request, files)) == digest(expected)
     assert len(sizes) == 4
@@ -166,6 +165,6 @@ def test_tasks_of_a_job_find_its_selections(
     def failing(*_: object) -> None:
         raise InputError("txn-0: no such object")
 
-    monkeypatch.setattr(selecting, "in_partition", failing)
+    monkeypatch.setattr(wanted, "in_partition", failing)
     with pytest.raises(InputError, match="txn-0: no such object"):
         selected_by_tasks(no_session, request, files)

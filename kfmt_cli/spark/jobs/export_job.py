@@ -21,8 +21,7 @@ from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary
 from kfmt_cli.spark.lake.lake_table import APPEND, LakeTable, Live
 from kfmt_cli.spark.lake.table_formats import TableTarget
 from kfmt_cli.spark.ledger import Ledger
-from kfmt_cli.spark.selecting import selected_by_tasks
-from kfmt_cli.spark.wanted import in_folders
+from kfmt_cli.spark.wanted import in_folders, selected_by_tasks
 from kfmt_cli.spark.work import run
 
 MOST_TOLD = 10  # inputs that a dry run names

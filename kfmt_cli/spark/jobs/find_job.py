@@ -34,7 +34,7 @@ from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Result
 from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened
 from kfmt_cli.spark.ledger import Ledger, part_name
-from kfmt_cli.spark.selecting import selected_by_tasks
+from kfmt_cli.spark.wanted import selected_by_tasks
 from kfmt_cli.spark.work import run
 
 _VIA = b"scan"
