@@ -48,19 +48,14 @@ def ends_of(logs: Sequence[Piece], end: int) -> dict[str, int]:
 def selections(
     asked: Selection, logs: Sequence[Piece], first: int, last: int
 ) -> dict[str, Selection]:
-    """The selections for the directories of a log. first, last: offsets, the last one excluded."""
+    """The selections for the directories of a log, each up to where the next one's segments begin.
+    first, last: offsets, the last one excluded."""
+    folders = [(folder, next(its).base) for folder, its in groupby(logs, key=attrgetter("folder"))]
+    following = [*(base for _, base in folders[1:]), last]
     return {
         folder: asked.within(Selection(first, min(last, until) - 1))
-        for folder, until in _folders(logs)
+        for (folder, _), until in zip(folders, following, strict=True)
     }
-
-
-def _folders(logs: Sequence[Piece]) -> Iterator[tuple[str, int]]:
-    """The directories of a log, each with the offset at which the next one's segments begin."""
-    folders = [(folder, next(its).base) for folder, its in groupby(logs, key=attrgetter("folder"))]
-    following = [base for _, base in folders[1:]]
-    for (folder, _), until in zip(folders, [*following, 1 << 62], strict=True):
-        yield folder, until
 
 
 def between(
