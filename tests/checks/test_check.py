@@ -277,6 +277,25 @@ def test_deleted_records_are_no_contradiction(tmp_path: Path) -> None:
     assert "consumers cannot read offsets 0–299: log start offset 300" in said
 
 
+def test_the_metadata_log_begins_at_its_oldest_snapshot(tmp_path: Path) -> None:
+    metadata = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker2/__cluster_metadata-0", metadata)
+    # A broker drops the epochs below the log start offset, and keeps the segment that contains it.
+    (metadata / "leader-epoch-checkpoint").write_text("0\n1\n1 288\n")
+    assert "deleted-records-back" not in kfmt("check", metadata, "--json").codes
+    for snapshot in metadata.glob("*.checkpoint"):
+        snapshot.unlink()
+    assert "deleted-records-back" in kfmt("check", metadata, "--json").codes
+
+
+def test_a_bootstrap_checkpoint_is_no_snapshot_of_the_metadata_log(tmp_path: Path) -> None:
+    broker = tmp_path / "broker"
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker2", broker)
+    before = kfmt("check", broker)
+    shutil.copy(broker / "bootstrap.checkpoint", broker / "__cluster_metadata-0")
+    assert kfmt("check", broker).out == before.out
+
+
 @pytest.mark.parametrize(
     "name", ["meta.properties", "recovery-point-offset-checkpoint", "orders-0/partition.metadata"]
 )

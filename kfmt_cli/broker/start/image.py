@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from kfmt_cli.broker.start.metadata_files import end_of
 from kfmt_cli.broker.state import replay_of
 from kfmt_cli.broker.state.replay import Replay
 from kfmt_cli.core.codecs.decompress import Limit
@@ -32,7 +33,7 @@ def replayed(
     first = 0
     n_records = 0
     for file in snapshots[-1:]:
-        first = int(file.path.rpartition("/")[2][:20])
+        first = end_of(file) or 0
         n_records += _take(replay, [file], unread, 0, None)
     n_records += _take(replay, logs, unread, first, end)
     if not n_records and bootstrap is not None:
@@ -54,7 +55,7 @@ def replayed_undamaged(
         n_before = len(damage)
         _take(replay, [file], unread, 0, None, damage)
         if len(damage) == n_before:
-            first = int(file.path.rpartition("/")[2][:20])
+            first = end_of(file) or 0
             break
         replay.begin()
     _take(replay, logs, unread, first, None, damage)

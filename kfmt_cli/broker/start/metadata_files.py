@@ -63,7 +63,13 @@ def with_errors(
 def snapshots_of(folder: Folder) -> list[Input]:
     """The snapshots of a metadata log, oldest first; a broker loads the newest."""
     inputs = (folder.input(name) for name in folder.readable if name.endswith(".checkpoint"))
-    return [input_ for input_ in inputs if input_.kind is KRAFT_SNAPSHOT]
+    return [file for file in inputs if file.kind is KRAFT_SNAPSHOT and end_of(file) is not None]
+
+
+def end_of(snapshot: Input) -> int | None:
+    """The end offset of a KRaft snapshot, from its name; None for bootstrap.checkpoint."""
+    number = snapshot.path.rpartition("/")[2].partition("-")[0]
+    return int(number) if number.isdigit() else None
 
 
 def trouble_of(

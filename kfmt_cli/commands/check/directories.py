@@ -14,7 +14,12 @@ from kfmt_cli.broker.start.checkpoints import (
     stored_epochs,
 )
 from kfmt_cli.broker.start.directory import LogDirectory, directory_at
-from kfmt_cli.broker.start.metadata_files import metadata_troubles, snapshots_of, voters_of
+from kfmt_cli.broker.start.metadata_files import (
+    end_of,
+    metadata_troubles,
+    snapshots_of,
+    voters_of,
+)
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
 from kfmt_cli.broker.start.own_files import (
     HIGH_WATERMARKS,
@@ -156,8 +161,8 @@ class CheckedPartitions:
         if topic is None:
             return 0
         if topic == CLUSTER_METADATA:  # it begins at the oldest snapshot
-            oldest = [file.base for file in snapshots_of(folder)[:1]]
-            return max(oldest, default=0)
+            ends = (end_of(file) or 0 for file in snapshots_of(folder))
+            return next(ends, 0)
         return self._above(folder).offset(LOG_STARTS, (topic, number or 0))
 
     def _above(self, folder: Folder) -> LogDirectory:

@@ -10,12 +10,13 @@ from itertools import zip_longest
 from kfmt_cli.broker.cluster.placement import GROUPS, PARTITIONS, partition_of_id
 from kfmt_cli.broker.offsets.log_end import log_end
 from kfmt_cli.broker.start.identity import read_topic_id
+from kfmt_cli.broker.start.metadata_files import end_of
 from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.broker.state import REPLAYS, is_replayed, replay_of
 from kfmt_cli.broker.state.replay import Replay, Row, State
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.run import Run
-from kfmt_cli.commands.state.internal_topics import TopicPartition, end_of, partitions_of
+from kfmt_cli.commands.state.internal_topics import TopicPartition, partitions_of
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.fields import Fields

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kfmt_cli.broker.start.metadata_files import snapshots_of
+from kfmt_cli.broker.start.metadata_files import end_of, snapshots_of
 from kfmt_cli.broker.state import is_replayed
 from kfmt_cli.broker.state.replay import Replay
 from kfmt_cli.checks.log.verifier import open_checked
@@ -89,8 +89,7 @@ def _of_file(file: Input, of_topic: str | None) -> TopicPartition:
 
 
 def _of_folder(folder: Folder, topic: str, log_directory: str) -> TopicPartition:
-    snapshots = [file for file in snapshots_of(folder) if end_of(file) is not None]
-    snapshots.sort(key=lambda snapshot: end_of(snapshot) or 0, reverse=True)
+    snapshots = sorted(snapshots_of(folder), key=lambda file: end_of(file) or 0, reverse=True)
     return TopicPartition(folder.name, topic, folder.logs, snapshots, log_directory)
 
 
@@ -102,9 +101,3 @@ def taken(replay: Replay, log: Input, limit: Limit | None = None) -> Iterator[Fi
                 yield record
             else:
                 replay.take(record)
-
-
-def end_of(snapshot: Input) -> int | None:
-    """The end offset of a KRaft snapshot, from its name."""
-    number = Path(snapshot.path).name.partition("-")[0]
-    return int(number) if number.isdigit() else None
