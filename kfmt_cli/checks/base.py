@@ -16,7 +16,7 @@ from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.records import Records
 
-Facts = dict[str, int | None]
+Facts = dict[str, int]
 C = TypeVar("C", bound="LogCheck")
 
 
@@ -53,6 +53,10 @@ class LogCheck(Check):
 
     def __init__(self, base_offset: int | None = None) -> None:
         self.base_offset = base_offset
+        self.file = ""
+        """The name of the log, for `join`."""
+        self.facts: Facts = {}
+        """The state that `join` needs, as numbers that can be stored."""
 
     @classmethod
     def is_local(cls) -> bool:
@@ -70,11 +74,3 @@ class LogCheck(Check):
         """Add the following stretch; returns findings about where they meet."""
         del later
         return ()
-
-    def facts(self) -> Facts:
-        """The state that `join` needs, as numbers that can be stored."""
-        return {}
-
-    def recall(self, facts: Facts) -> None:
-        """Restore the state from `facts`."""
-        del facts

@@ -167,7 +167,7 @@ class PieceReader:
 
 def facts_of(checks: list[LogCheck]) -> dict[str, Facts]:
     """The facts from each check, by check name."""
-    return {type(check).__name__: check.facts() for check in checks}
+    return {type(check).__name__: check.facts for check in checks}
 
 
 def _first_byte(block: Block) -> int:

@@ -56,5 +56,5 @@ def _recalled(facts: dict[str, Facts]) -> Iterator[LogCheck]:
         for check in log_checks(scope, None):
             known = facts.get(type(check).__name__)
             if known is not None:
-                check.recall(known)
+                check.facts = known
                 yield check

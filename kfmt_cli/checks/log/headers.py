@@ -61,29 +61,24 @@ class Headers(LogCheck):
     )
     looks_back = True
 
-    def __init__(self, base_offset: int | None = None) -> None:
-        super().__init__(base_offset)
-        self._first: Block | None = None
-        self._last_offset: int | None = None
-
     def take(self, run: Block, records: Records | None) -> Iterable[Finding]:
         del records
         batches = run.batches
         if not len(batches):
             return ()
         base, last = batches.base_offset, batches.last_offset
+        last_offset = self.facts.get("last_offset")
         before = np.empty_like(last)
         before[1:] = last[:-1]
-        before[:1] = base[:1] - 1 if self._last_offset is None else self._last_offset
+        before[:1] = base[:1] - 1 if last_offset is None else last_offset
         of_segment = None if self.base_offset is None else np.array(self.base_offset)
         headers = HeaderColumns(batches, before, of_segment)
         masks = [rule.wrong(headers) for rule in RULES]
-        if self._last_offset is None:  # before the lowest offset there is no number
+        if last_offset is None:  # before the lowest offset there is no number
             masks[0][:1] = False
         wrong = np.logical_or.reduce(masks)
-        if self._first is None:
-            self._first = header_of(run, 0)
-        self._last_offset = int(last[-1])
+        self.file = run.name
+        self.facts = {**batch_facts(run, 0), **self.facts, "last_offset": int(last[-1])}
         if not wrong.any():
             return ()
         return [
@@ -94,20 +89,12 @@ class Headers(LogCheck):
         ]
 
     def join(self, later: Headers) -> Iterator[Finding]:
-        if later._first is None:
+        if later.facts.get("position") is None:
             return
-        base = int(later._first.batches.base_offset[0])
-        if self._last_offset is not None and base <= self._last_offset:
-            yield backwards(later._first, 0, base, self._last_offset)
-        self._first = self._first or later._first
-        self._last_offset = later._last_offset
-
-    def facts(self) -> Facts:
-        return {**facts_of(self._first), "last_offset": self._last_offset}
-
-    def recall(self, facts: Facts) -> None:
-        self._first = header_from(facts)
-        self._last_offset = facts["last_offset"]
+        base, before = later.facts["base_offset"], self.facts.get("last_offset")
+        if before is not None and base <= before:
+            yield backwards(later.file, later.facts, base, before)
+        self.facts = {**later.facts, **self.facts, "last_offset": later.facts["last_offset"]}
 
 
 def oddities(batches: BatchTable, before: IntArray, of_segment: IntArray | None) -> BoolArray:
@@ -149,11 +136,21 @@ class HeaderRule:
     """The finding for one of them."""
 
 
-def backwards(run: Block, i: int, first: int, before: int) -> Finding:
+def batch_facts(run: Block, i: int) -> Facts:
+    """What names a batch, such as the first of a stretch, which `join` may have to name."""
+    return {name: int(run.batches[name][i]) for name in ("position", "number", "base_offset")}
+
+
+def backwards(file: str, place: Facts, first: int, before: int) -> Finding:
     """The finding for a batch that does not begin after the previous offset."""
     words = f" starts at offset {first}, but follows offset {before}"
-    code = codes.OFFSETS_BACKWARDS
-    return about_batch(run, i, code, words, expected=before + 1, found=first)
+    return Finding(
+        *(file, codes.OFFSETS_BACKWARDS, place["position"], words),
+        offset=place["base_offset"],
+        expected=before + 1,
+        found=first,
+        batch=place["number"],
+    )
 
 
 def _is_out(of: HeaderColumns) -> BoolArray:
@@ -193,7 +190,9 @@ def _unknown_codec(run: Block, i: int, of: HeaderColumns) -> Finding:
 RULES = (
     HeaderRule(
         lambda of: of.base <= of.before,
-        lambda run, i, of: backwards(run, i, int(of.base[i]), int(of.before[i])),
+        lambda run, i, of: backwards(
+            run.name, batch_facts(run, i), int(of.base[i]), int(of.before[i])
+        ),
     ),
     HeaderRule(_is_out, _out),
     HeaderRule(lambda of: of.is_v2 & (of.last < of.base), _ends_before),
@@ -205,31 +204,3 @@ RULES = (
         lambda of: of.codec >= np.where(of.is_v2, len(CODECS), len(LEGACY_CODECS)), _unknown_codec
     ),
 )
-
-
-# The first batch of a stretch, which `join` may have to name.
-
-
-def header_of(run: Block, i: int) -> Block:
-    """One batch of the run, without its bytes to save memory."""
-    return Block(run.name, b"", run.position, run.batches.select(slice(i, i + 1)))
-
-
-_NAMED = ("position", "number", "base_offset")
-
-
-def facts_of(first: Block | None) -> Facts:
-    """The stored facts of a batch that `join` may have to name."""
-    if first is None:
-        return dict.fromkeys(_NAMED)
-    return {name: int(first.batches[name][0]) for name in _NAMED}
-
-
-def header_from(facts: Facts) -> Block | None:
-    """The inverse of `facts_of`, except for the file name."""
-    if facts["position"] is None:
-        return None
-    batch = BatchTable.empty(_NAMED, 1)
-    for name in _NAMED:
-        batch[name] = facts[name] or 0
-    return Block("", b"", 0, batch)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kfmt_cli.checks.base import Facts, LogCheck
-from kfmt_cli.checks.log.headers import backwards, facts_of, header_from, header_of
+from kfmt_cli.checks.base import LogCheck
+from kfmt_cli.checks.log.headers import backwards, batch_facts
 from kfmt_cli.findings import log as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block
@@ -26,13 +26,6 @@ class WrapperOffsets(LogCheck):
     looks_back = True
     magics = frozenset({0, 1})
 
-    def __init__(self, base_offset: int | None = None) -> None:
-        super().__init__(base_offset)
-        self._first: Block | None = None  # the first batch with records
-        self._first_offset: int | None = None
-        self._begins_with_wrapper = False
-        self._last_offset: int | None = None
-
     def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
         if records is None:
             return
@@ -45,37 +38,24 @@ class WrapperOffsets(LogCheck):
         first, before = offset[rows], offset[rows - 1]
         wrapper = (batches.is_v2[filled] == 0) & (batches.compression[filled] != 0)
         here = WrapperOffsets()
-        here._first = header_of(run, int(filled[0]))
-        here._first_offset, here._last_offset = int(first[0]), int(offset[-1])
-        here._begins_with_wrapper = bool(wrapper[0])
+        self.file = here.file = run.name
+        here.facts = {
+            **batch_facts(run, int(filled[0])),
+            "first_offset": int(first[0]),
+            "begins_with_wrapper": int(wrapper[0]),
+            "last_offset": int(offset[-1]),
+        }
         yield from self.join(here)
         wrong = wrapper & (first <= before)
         wrong[0] = False  # the first batch has no previous row here
         for i in np.flatnonzero(wrong).tolist():
-            yield backwards(run, int(filled[i]), int(first[i]), int(before[i]))
+            place = batch_facts(run, int(filled[i]))
+            yield backwards(run.name, place, int(first[i]), int(before[i]))
 
     def join(self, later: WrapperOffsets) -> Iterator[Finding]:
-        if later._first is None:
+        if later.facts.get("position") is None:
             return
-        first, before = later._first_offset, self._last_offset
-        assert first is not None
-        if before is not None and later._begins_with_wrapper and first <= before:
-            yield backwards(later._first, 0, first, before)
-        if self._first is None:
-            self._first, self._first_offset = later._first, first
-            self._begins_with_wrapper = later._begins_with_wrapper
-        self._last_offset = later._last_offset
-
-    def facts(self) -> Facts:
-        return {
-            **facts_of(self._first),
-            "first_offset": self._first_offset,
-            "begins_with_wrapper": int(self._begins_with_wrapper),
-            "last_offset": self._last_offset,
-        }
-
-    def recall(self, facts: Facts) -> None:
-        self._first = header_from(facts)
-        self._first_offset = facts["first_offset"]
-        self._begins_with_wrapper = facts["begins_with_wrapper"] == 1
-        self._last_offset = facts["last_offset"]
+        first, before = later.facts["first_offset"], self.facts.get("last_offset")
+        if before is not None and later.facts["begins_with_wrapper"] and first <= before:
+            yield backwards(later.file, later.facts, first, before)
+        self.facts = {**later.facts, **self.facts, "last_offset": later.facts["last_offset"]}
