@@ -18,11 +18,10 @@ from kfmt_cli.broker.cluster.replicas import (
     compare,
 )
 from kfmt_cli.broker.start.checkpoints import (
-    EPOCH_TYPES,
     LEADER_EPOCHS,
     CheckpointError,
     NumberError,
-    entries_of,
+    stored_epochs,
 )
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
@@ -33,7 +32,7 @@ from kfmt_cli.disk.tree import classify
 from kfmt_cli.findings.finding import MOST_FINDINGS, Findings
 from kfmt_cli.log.block import Block, is_legacy, part_of, runs
 from kfmt_cli.log.decoding import read_records
-from kfmt_cli.log.records import Records
+from kfmt_cli.log.selection.record_match import headers_of
 from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType
 
 RANGE = RowType(
@@ -106,8 +105,7 @@ class Side:
         path = str(self.files.folder / LEADER_EPOCHS)
         if is_file(path):
             with suppress(CheckpointError, NumberError):
-                rows = entries_of(classify(path, name_text(path)), EPOCH_TYPES)
-                self.epochs.learn((int(epoch), int(start)) for epoch, start in rows)
+                self.epochs.learn(stored_epochs(classify(path, name_text(path))))
 
     def batches(self) -> Iterator[ReplicaBatches]:
         """Its batches in order."""
@@ -223,25 +221,15 @@ class Comparison:
             block, i = batch.place
             for run in runs(part_of(block, i, i + 1)):
                 records = read_records(run, self.a.limit)
-                names = ("offset", "timestamp", "headers_first", "headers")
-                sized = ("key", "key_size", "value", "value_size")
-                columns = (records.rows[name].tolist() for name in (*names, *sized))
-                for offset, time, first, n, key, n_key, value, n_value in zip(
-                    *columns, strict=True
+                names = ("offset", "timestamp", "key", "key_size", "value", "value_size")
+                columns = (records.rows[name].tolist() for name in names)
+                for row, (offset, time, key, n_key, value, n_value) in enumerate(
+                    zip(*columns, strict=True)
                 ):
                     found[offset] = (
                         time,
-                        _headers(records, first, n),
+                        headers_of(records, row),
                         None if n_key < 0 else records.data[key : key + n_key],
                         None if n_value < 0 else records.data[value : value + n_value],
                     )
         return found
-
-
-def _headers(records: Records, first: int, n: int) -> tuple[bytes | None, ...]:
-    """The names and values of a record's headers."""
-    found: list[bytes | None] = []
-    for key, n_key, value, n_value in records.headers[:4, first : first + n].T.tolist():
-        found.append(records.data[key : key + n_key])
-        found.append(None if n_value < 0 else records.data[value : value + n_value])
-    return tuple(found)

@@ -133,12 +133,13 @@ def _beginning(data: bytes, rows: IntArray, starts: IntArray, first: bytes) -> I
 
 def headers_of(records: Records, row: int) -> list[tuple[bytes, bytes | None]]:
     """The headers of a record; none for a message of magic 0 or 1."""
-    rows, headers, data = records.rows, records.headers, records.data
-    count = int(rows.headers[row]) if "headers" in rows.names else 0
-    first = int(rows.headers_first[row]) if count > 0 else 0
+    rows, data = records.rows, records.data
+    if "headers" not in rows.names or rows.headers[row] <= 0:
+        return []
+    first = rows.headers_first[row]
+    places = records.headers[:4, first : first + rows.headers[row]]
     found = []
-    for i in range(first, first + max(count, 0)):
-        key, key_size, value, size = (int(headers[column, i]) for column in range(4))
+    for key, key_size, value, size in places.T.tolist():
         content = None if size < 0 else data[value : value + size]
         found.append((data[key : key + key_size], content))
     return found
