@@ -55,35 +55,6 @@ class HistoryCheck(Check):
         return ()
 
 
-@dataclass(frozen=True, slots=True)
-class Witnesses:
-    """Evidence of a partition's offsets."""
-
-    name: str
-    """The partition, as displayed."""
-    folder: Folder
-    extents: Extents
-    told: Mapping[str, int]
-    """The partition's offset in each checkpoint that is never above the log end offset."""
-    log_start: int
-    """The log start offset."""
-    is_compacted: bool | None
-    """None if unknown."""
-    epoch_start: int | None = None
-    """The start offset of the latest leader epoch."""
-    damaged: frozenset[int] = frozenset()
-    """Base offsets of logs with damage other than a missing end or zeros: their batches are
-    there."""
-
-
-class OffsetsCheck(Check):
-    """A rule about which offsets a partition must have."""
-
-    def look(self, known: Witnesses) -> Iterable[Finding]:
-        """Findings about a partition."""
-        raise NotImplementedError
-
-
 class CheckpointCheck(Check):
     """A rule about the checkpoints of a log directory."""
 

@@ -29,8 +29,8 @@ from kfmt_cli.broker.start.own_files import (
 )
 from kfmt_cli.broker.version import PredictedFor
 from kfmt_cli.checks.base import Scope
-from kfmt_cli.checks.history.losses import already_lost
-from kfmt_cli.checks.history.scopes import HistoryCheck, HistoryFiles, Witnesses
+from kfmt_cli.checks.history.offsets import Witnesses
+from kfmt_cli.checks.history.scopes import HistoryCheck, HistoryFiles
 from kfmt_cli.checks.partition.names import not_partitions
 from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.commands.check.checked_directory import CheckedDirectory
@@ -205,7 +205,7 @@ class CheckedPartitions:
                 *(report.shown, folder, report.extents, told, log_start, is_compacted),
                 *(max((start for _, start in epochs or ()), default=None), damaged),
             )
-            report.lost += ((first, last) for first, last, _ in already_lost(known))
+            report.lost += ((first, last) for first, last, _ in known.lost)
             for check in checks_of(Scope.OFFSETS):
                 self._tell_all(check().look(known))
 
