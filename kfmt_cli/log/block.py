@@ -195,6 +195,13 @@ def part_of(block: Block, first: int, last: int) -> Block:
     return Block(block.name, block.data, block.position, batches, mine)
 
 
+def undamaged_data(block: Block) -> Block:
+    """The block with only its undamaged batches, without markers and findings."""
+    keep = (block.batches.control == 0) & (block.batches.crc_valid == 1)
+    batches = block.batches if keep.all() else block.batches.select(keep)
+    return Block(block.name, block.data, block.position, batches)
+
+
 def batch_finding(block: Block, i: int, code: Code, message: str, **more: Any) -> Finding:
     """A finding about batch i of the block; `message` follows "batch N: "."""
     return about_batch(block, i, code, f": {message}", **more)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from kfmt_cli.broker.offsets.seek import blocks_from
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.log.block import part_of, runs
+from kfmt_cli.log.block import part_of, runs, undamaged_data
 from kfmt_cli.log.derived_columns import read_complete
 from kfmt_cli.log.selection.select import Selection
 
@@ -44,11 +43,8 @@ def _first_wanted(logs: Sequence[Input], number: int, wanted: Selection, limit: 
     found: list[int] = []
     for log in reversed(logs):
         here: deque[int] = deque(maxlen=number - len(found))
-        for block in blocks_from(log, read_ahead=True):
-            batches = block.batches
-            sound = batches.select((batches.control == 0) & (batches.crc_valid == 1))
-            plain = replace(block, batches=sound, findings=[], decompressed=None)
-            for run, records in wanted.near(plain, limit):
+        for block in map(undamaged_data, blocks_from(log, read_ahead=True)):
+            for run, records in wanted.near(block, limit):
                 here.extend(records.rows.offset[wanted.of_records(run, records)].tolist())
         found = sorted([*here, *found])
         if len(found) == number:
@@ -60,12 +56,11 @@ def _blocks(log: Input) -> list[IntArray]:
     """Position, base offset and record count of a log's undamaged batches, block by block; the
     count of a wrapper, which only its content shows, is -1."""
     found = []
-    for block in blocks_from(log, read_ahead=True):
+    for block in map(undamaged_data, blocks_from(log, read_ahead=True)):
         batches = block.batches
-        wanted = batches.select((batches.control == 0) & (batches.crc_valid == 1))
-        of_old = np.where(wanted.compression == 0, 1, -1)
-        counts = np.where(wanted.is_v2 == 1, wanted.records_count.clip(0), of_old)
-        found.append(np.stack([wanted.position, wanted.base_offset, counts]))
+        of_old = np.where(batches.compression == 0, 1, -1)
+        counts = np.where(batches.is_v2 == 1, batches.records_count.clip(0), of_old)
+        found.append(np.stack([batches.position, batches.base_offset, counts]))
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.log.block import undamaged_data
 from kfmt_cli.log.records import Records
 from kfmt_cli.log.selection.select import Selection
 
@@ -32,11 +32,8 @@ class LatestKeys:
         logs: a partition's logs in base offset order.
         """
         for log in wanted.logs(logs):
-            for block in blocks_from(log, read_ahead=True):
-                batches = block.batches
-                sound = batches.select((batches.control == 0) & (batches.crc_valid == 1))
-                plain = replace(block, batches=sound, findings=[], decompressed=None)
-                for run, records in wanted.near(plain, limit):
+            for block in map(undamaged_data, blocks_from(log, read_ahead=True)):
+                for run, records in wanted.near(block, limit):
                     keep = wanted.of_records(run, records) & (records.rows.key_size >= 0)
                     chosen = np.flatnonzero(keep)
                     self._map.put(_hashes(records, chosen), records.rows.offset[chosen])

@@ -20,7 +20,7 @@ from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.findings.finding import Finding, Findings
-from kfmt_cli.log.block import Block
+from kfmt_cli.log.block import Block, undamaged_data
 from kfmt_cli.log.records import Records
 from kfmt_cli.log.selection.record_match import headers_of
 from kfmt_cli.log.selection.select import Asked, Selection
@@ -99,11 +99,7 @@ class Cat:
         """Write the wanted records of a block."""
         topic, partition = partition_of(file.path)
         place = topic or "", -1 if partition is None else partition
-        keep = (block.batches.crc_valid == 1) & (block.batches.control == 0)
-        if not keep.all():
-            block = Block(block.name, block.data, block.position, block.batches.select(keep))
-        block.findings = []
-        for run, records in wanted.near(block, self.limit):
+        for run, records in wanted.near(undamaged_data(block), self.limit):
             self._tell([*run.findings, *records.findings], findings)
             self._records(run, records, wanted, place)
             if self.most == 0:
