@@ -9,9 +9,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
-from kfmt_cli.spark import jobs as spark_jobs
+from kfmt_cli.spark.jobs import registry
 from tests.recipes.test_recipes import Ran, fresh_commands, run
 from tests.support.samples import ORDERS
 from tools import make_docs
@@ -33,9 +34,9 @@ def test_a_job_on_spark(
     run: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     pytest.importorskip("pyspark")
-    least = spark_jobs.JobOption("--least", "How many at least.", type=int)
-    job = spark_jobs.ListedJob("count-files", "Count files.", f"{HERE}:count_files", (least,))
-    monkeypatch.setattr(spark_jobs, "JOBS", [*spark_jobs.JOBS, job])
+    least = click.option("--least", help="How many at least.", type=int)
+    job = registry.ListedJob("count-files", "Count files.", f"{HERE}:count_files", (least,))
+    monkeypatch.setattr(registry, "JOBS", [*registry.JOBS, job])
     with fresh_commands(monkeypatch):
         assert "Count files." in run("pipeline", "--help")
         assert "How many at least." in run("pipeline", "count-files", "--help")

@@ -12,7 +12,7 @@ from kfmt_cli.cli.lake_options import lake
 from kfmt_cli.cli.options import COMMON, Size, private_key, stored_path
 from kfmt_cli.cli.payload_options import decoded
 from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.spark.jobs import JOBS, JobOption, ListedJob
+from kfmt_cli.spark.jobs.registry import JOBS, ListedJob
 
 # Options that jobs share with commands.
 SHARED: dict[str, tuple[Callable[..., Any], ...]] = {"export": (lake, decoded)}
@@ -92,24 +92,8 @@ def _command(job: ListedJob) -> click.Command:
     for decorate in SHARED.get(job.name, ()):
         function = decorate(function)
     for option in reversed(job.options):
-        function = _declared(option)(function)
+        function = option(function)
     return command(job.name, help=job.help)(function)
-
-
-def _declared(option: JobOption) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    kind: Any = click.Choice(option.choices) if option.choices else option.type
-    if option.is_flag:
-        return click.option(option.flag, option.name, is_flag=True, help=option.help)
-    shown = bool(option.default)
-    return click.option(
-        option.flag,
-        option.name,
-        type=kind,
-        multiple=option.is_list,
-        default=option.default,
-        show_default=shown,
-        help=option.help,
-    )
 
 
 class Jobs(click.Group):

@@ -18,7 +18,7 @@ from kfmt_cli.core.lazy import load
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.render.tables.results import NO_DAMAGE, counted
-from kfmt_cli.spark.jobs import ListedJob
+from kfmt_cli.spark.jobs.registry import ListedJob
 
 NOT_HERE = (
     "none of the inputs could be opened by the Spark executors. A local path must exist on every "
@@ -52,7 +52,7 @@ class PipelineCall:
         context = Context(None, request, to, self.options.format_, lambda _: None, self.own)
         if self.options.dry_run:
             return self._tell_plan(context)
-        run_job = self.job.load()
+        run_job = load(self.job.target)
         settings = dict(self._setting(option) for option in self.options.conf)
         conf = self.options.master, settings, self.options.patience
         with leased(to, self.job.name) as context.lease:
