@@ -35,16 +35,11 @@ ABSENT = "the partition is missing"
 IN_OTHER_BATCHES = "compaction or other batches: records that both have are equal"
 RECORDS_DIFFER = "records or leader epochs differ"
 DAMAGED = "a batch is damaged"
-_STATUS = {
-    Relation.IDENTICAL: RangeStatus.IDENTICAL,
-    Relation.COMPACTED: RangeStatus.EXPLAINED,
-    Relation.DIVERGED: RangeStatus.DIFFERS,
-    Relation.DAMAGED: RangeStatus.DIFFERS,
-}
-_WHY = {
-    Relation.COMPACTED: IN_OTHER_BATCHES,
-    Relation.DIVERGED: RECORDS_DIFFER,
-    Relation.DAMAGED: DAMAGED,
+_JUDGED = {
+    Relation.IDENTICAL: (RangeStatus.IDENTICAL, None),
+    Relation.COMPACTED: (RangeStatus.EXPLAINED, IN_OTHER_BATCHES),
+    Relation.DIVERGED: (RangeStatus.DIFFERS, RECORDS_DIFFER),
+    Relation.DAMAGED: (RangeStatus.DIFFERS, DAMAGED),
 }
 
 
@@ -246,8 +241,8 @@ def _judged(
     pair: Pair, found: KeptComparison, owned: Range, parted: Range | None
 ) -> tuple[RangeStatus, str | None]:
     """The status of a range, and why."""
-    if owned.relation in _STATUS:
-        return _STATUS[owned.relation], _WHY.get(owned.relation)
+    if owned.relation in _JUDGED:
+        return _JUDGED[owned.relation]
     other = pair.b if owned.relation is Relation.ONLY_A else pair.a
     if not other.name:
         return RangeStatus.MISSING, ABSENT
