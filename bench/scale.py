@@ -24,7 +24,7 @@ from typing import Any
 
 from bench.make_files import MIB
 from bench.process import machine, put
-from kfmt_cli.arrow.checking import results_of
+from kfmt_cli.arrow.checking import results_of, segment_row
 from kfmt_cli.arrow.columns.schema import schema_of
 from kfmt_cli.arrow.export.output import put_json
 from kfmt_cli.arrow.export.table_file import table_file
@@ -118,8 +118,8 @@ def write_tables(ledger: Ledger, to: str) -> None:
     """Go over all results as a job does: for torn files, and to write the table of segments."""
     assert not torn_files(ledger.done(lambda piece: not piece.is_whole))
     with table_file(f"{to}/segments/part-0", schema_of(SEGMENTS.leaves), "parquet") as made:
-        for file in summed_up(sewn_together(ledger.done()), JobFindings(None)):
-            made.add([file.as_row()])
+        for piece, numbers in summed_up(sewn_together(ledger.done()), JobFindings(None)):
+            made.add([segment_row(piece, numbers)])
 
 
 def work(share: bytes) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -37,41 +37,22 @@ MOST_KEPT = 10_000  # findings per piece that are kept individually
 MAGICS = ("0", "1", "2")
 
 
-@dataclass(slots=True)
-class FileSummary:
-    """The content of a file, or of a piece of it, in numbers."""
-
-    piece: Piece
-    numbers: Numbers = field(default_factory=lambda: dict(NOTHING))
-    """See `rows/types/segment_row.py`."""
-
-    def add(self, numbers: Numbers) -> None:
-        """Add the numbers of the part that follows."""
-        self.numbers = merged(self.numbers, numbers)
-
-    def count(self, counts: dict[str, int]) -> None:
-        """Count findings by their codes."""
-        if not counts:
-            return
-        self.add({**NOTHING, **count_severities(counts)})
-
-    def as_row(self) -> dict[str, object]:
-        """A row of the table `segments`."""
-        topic, partition = self.piece.place
-        numbers = self.numbers
-        row: dict[str, object] = {
-            **numbers,
-            "file": name_text(self.piece.path),
-            "topic": topic and name_text(topic),
-            "partition": partition,
-            "base_offset": self.piece.base_offset,
-            "bytes": self.piece.size,
-            "min_timestamp": micros(numbers["min_timestamp"]),
-            "max_timestamp": micros(numbers["max_timestamp"]),
-            "magics": names_of(numbers["magics"], MAGICS),
-            "codecs": names_of(numbers["codecs"], CODECS),
-        }
-        return {leaf.name: row[leaf.name] for leaf in SEGMENTS.leaves}
+def segment_row(piece: Piece, numbers: Numbers) -> dict[str, object]:
+    """A row of the table `segments`, about the file of a piece."""
+    topic, partition = piece.place
+    row: dict[str, object] = {
+        **numbers,
+        "file": name_text(piece.path),
+        "topic": topic and name_text(topic),
+        "partition": partition,
+        "base_offset": piece.base_offset,
+        "bytes": piece.size,
+        "min_timestamp": micros(numbers["min_timestamp"]),
+        "max_timestamp": micros(numbers["max_timestamp"]),
+        "magics": names_of(numbers["magics"], MAGICS),
+        "codecs": names_of(numbers["codecs"], CODECS),
+    }
+    return {leaf.name: row[leaf.name] for leaf in SEGMENTS.leaves}
 
 
 def micros(milliseconds: int | None) -> int | None:
@@ -96,40 +77,41 @@ def finding_row(piece: Piece, finding: Finding) -> dict[str, object]:
 class Checked:
     """A piece's content and findings, and the edges that its neighbours need."""
 
-    summary: FileSummary
+    numbers: Numbers
+    """See `rows/types/segment_row.py`."""
     findings: list[Finding]
     edges: Edges | None
 
 
 def check_piece(request: Request, piece: Piece) -> Checked:
     """Check a piece; with `request.deep`, also decode every record."""
-    reader, summary = reader_of(request, piece), FileSummary(piece)
+    reader, numbers = reader_of(request, piece), dict(NOTHING)
     if request.deep:
         base = piece.base_offset
         stretch = Stretch(deep=True, limit=request.limit, base_offset=base)
         for run, records in reader.records(piece):
-            numbers = numbers_of(run.batches)
+            here = numbers_of(run.batches)
             if is_legacy(run):
-                numbers["records"] = len(records.rows)
-            summary.add(numbers)
+                here["records"] = len(records.rows)
+            numbers = merged(numbers, here)
             for _, finding in stretch.take_records(run, records):
                 reader.found(finding)
         if reader.edges is not None:
             reader.edges.checks |= facts_of(stretch.checks)
     else:
         for block in reader.blocks(piece):
-            summary.add(numbers_of(block.batches))
+            numbers = merged(numbers, numbers_of(block.batches))
             # Only decompression shows how many messages wrappers contain, and their checksums.
             for run in runs(block):
                 if is_legacy(run):
                     records = read_records(run, request.limit)
                     more = len(records.rows) - len(run.batches)
-                    summary.add({**NOTHING, "records": more})
+                    numbers = merged(numbers, {**NOTHING, "records": more})
                     for finding in records.findings:
                         reader.found(finding)
     findings = in_order(reader.findings)
-    summary.count(Counter(finding.code.name for finding in findings))
-    return Checked(summary, findings, reader.edges)
+    numbers |= count_severities(Counter(finding.code.name for finding in findings))
+    return Checked(numbers, findings, reader.edges)
 
 
 def check_pieces(request: Request, pieces: Sequence[Piece]) -> Iterator[Checked]:
@@ -153,8 +135,8 @@ def _check_pack(request: Request, pieces: Sequence[Piece]) -> list[Checked | Non
     good = (pack.good & same_size).tolist()
     numbers = numbers_of_files(pack.batches, pack.owner, len(pieces))
     return [
-        Checked(FileSummary(piece, found), [], None) if fine else None
-        for piece, found, fine in zip(pieces, numbers, good, strict=True)
+        Checked(found, [], None) if fine else None
+        for found, fine in zip(numbers, good, strict=True)
     ]
 
 
@@ -185,10 +167,10 @@ def edges_of(result: dict[str, Any]) -> Edges | None:
     return Edges(**result["edges"]) if result.get("edges") else None
 
 
-def count_severities(counts: dict[str, int]) -> dict[str, int | None]:
+def count_severities(counts: dict[str, int]) -> Numbers:
     """The numbers of errors, warnings and notes, from counts by code."""
     codes = every_code()
-    found: dict[str, int | None] = {f"{severity.value}s": 0 for severity in Severity}
+    found: Numbers = {f"{severity.value}s": 0 for severity in Severity}
     for name, n in counts.items():
         severity = f"{codes[name].severity.value}s"
         found[severity] = (found[severity] or 0) + n

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kfmt_cli.arrow.checking import check_piece, finding_row
+from kfmt_cli.arrow.checking import check_piece, finding_row, segment_row
 from kfmt_cli.arrow.columns import arrays
 from kfmt_cli.arrow.columns.schema import schema_of
 from kfmt_cli.arrow.columns.sections import ArrowPart, part_of, record_batch, slices
@@ -262,8 +262,8 @@ def _shared_in(pieces: Sequence[Piece], owner: IntArray, ids: TopicIds) -> Share
 
 def _segments(request: Request, piece: Piece, _: list[Finding]) -> Batches:
     if not reader_of(request, piece).is_troubled(piece):
-        checked = check_piece(request, piece)
-        yield _of_objects(request, [checked.summary.as_row()])
+        numbers = check_piece(request, piece).numbers
+        yield _of_objects(request, [segment_row(piece, numbers)])
 
 
 def _findings(request: Request, piece: Piece, _: list[Finding]) -> Batches:

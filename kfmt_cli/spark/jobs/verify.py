@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import groupby
 
-from kfmt_cli.arrow.checking import FileSummary, check_pieces, results_of
+from kfmt_cli.arrow.checking import check_pieces, count_severities, results_of, segment_row
 from kfmt_cli.rows.table_types import FINDINGS, SEGMENTS
+from kfmt_cli.rows.types.segment_row import NOTHING, Numbers, merged
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Result, Stored
@@ -20,14 +21,13 @@ from kfmt_cli.spark.ledger import Ledger
 from kfmt_cli.spark.work import run
 
 SUMS = ("batches", "records", "errors", "warnings", "notes")
-NO_FINDINGS = {"errors": 0, "warnings": 0, "notes": 0}
 
 
 def check(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
     """Check pieces; their totals and findings."""
     del to
     return [
-        {"summary": checked.summary.numbers, **results_of(checked.findings, checked.edges)}
+        {"summary": checked.numbers, **results_of(checked.findings, checked.edges)}
         for checked in check_pieces(request, pieces)
     ]
 
@@ -55,27 +55,27 @@ def run_job(context: Context) -> JobSummary:
             for rows in tables
         }
         found = JobFindings(files.get("findings"))
-        for file in summed_up(results, found):
-            files["segments"].add([file.as_row()])
+        for piece, its in summed_up(results, found):
+            files["segments"].add([segment_row(piece, its)])
             numbers["segments"] += 1
-            numbers["bytes"] += file.piece.size
+            numbers["bytes"] += piece.size
             for sum_of in SUMS:
-                numbers[sum_of] += file.numbers[sum_of] or 0
-            numbers["damaged"] += (file.numbers["errors"] or 0) > 0
+                numbers[sum_of] += its[sum_of] or 0
+            numbers["damaged"] += (its["errors"] or 0) > 0
     lines = [f"{n:>8}  {code}" for code, n in found.codes.most_common()]
     summary = JobSummary(dict(numbers), [file.path for file in files.values()], lines)
     found.sum_up(summary)
     return summary
 
 
-def summed_up(results: Iterable[tuple[Piece, Stored]], found: JobFindings) -> Iterator[FileSummary]:
-    """The summary of each file, from its pieces."""
+def summed_up(
+    results: Iterable[tuple[Piece, Stored]], found: JobFindings
+) -> Iterator[tuple[Piece, Numbers]]:
+    """A piece of each file, and the numbers of all its pieces together."""
     for _, parts in groupby(results, key=lambda done: done[0].path):
-        summary: FileSummary | None = None
+        numbers, codes = NOTHING, Counter[str]()
         for piece, result in parts:
-            summary = summary or FileSummary(piece)
-            summary.add({**result.summary, **NO_FINDINGS})
-            summary.count(result.codes)
+            file, numbers = piece, merged(numbers, result.summary)
+            codes.update(result.codes)
             found.take(result)
-        assert summary is not None
-        yield summary
+        yield file, {**numbers, **count_severities(codes)}
