@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from kfmt_cli.arrow.inputs import at_hand, files_of, input_of, reader_of
 from kfmt_cli.broker.offsets.last_records import first_of_last
+from kfmt_cli.broker.offsets.seek import blocks_from
 from kfmt_cli.broker.transactions.committed import committed_of
 from kfmt_cli.broker.transactions.producers import Producers
 from kfmt_cli.core.codecs.decompress import Limit
@@ -29,11 +30,8 @@ from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.listings import listing
-from kfmt_cli.disk.opening import open_source
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
-from kfmt_cli.log.block import Block
-from kfmt_cli.log.reader import LogReader
 from kfmt_cli.log.selection.committed import Committed
 from kfmt_cli.log.selection.select import Asked, Selection
 from kfmt_cli.rows.table_types import BATCHES, RECORDS
@@ -177,7 +175,7 @@ def _wanted_in(logs: list[Piece], asked: Asked, limit: Limit) -> Selection:
 
 def _committed_in(logs: list[Piece]) -> Committed:
     if any(log.tiered for log in logs):
-        return committed_of(block for log in logs for block in _blocks(log))
+        return committed_of(block for log in logs for block in blocks_from(input_of(log)))
     folder = logs[0].folder
     aborted: set[tuple[int, int, int]] = set()
     snapshots: list[Input] = []
@@ -212,15 +210,7 @@ def _aborted(table: Table) -> list[tuple[int, int, int]]:
 
 
 def _replay(piece: Piece, producers: Producers) -> None:
-    for block in _blocks(piece):
+    for block in blocks_from(input_of(piece)):
         block.batches = block.batches.select(block.batches.base_offset >= producers.end)
         if len(block.batches):
             producers.take(block, len(block.batches))
-
-
-def _blocks(piece: Piece) -> Iterator[Block]:
-    source = open_source(piece.path)
-    try:
-        yield from LogReader(source, piece.base_offset).blocks()
-    finally:
-        source.close()
