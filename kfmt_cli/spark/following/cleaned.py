@@ -28,7 +28,7 @@ from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.read_piece import UnreadError
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.following.copies import BASE
+from kfmt_cli.spark.following.triggers import ends_of
 from kfmt_cli.spark.plan import Split
 
 PAUSES = 0.1, 0.5, 2.0  # seconds for a broker to complete a swap
@@ -59,12 +59,8 @@ def _as_it_is(request: Request, piece: Piece, end: int) -> list[Piece]:
     logs = _logs_in(request, piece.folder)
     if not logs or logs[0].base > piece.base:
         return [piece]  # deleted, which is an error of its own
-    following = [*map(BASE, logs[1:]), end]
-    return [
-        log
-        for log, until in zip(logs, following, strict=True)
-        if log.base < end and until > piece.base
-    ]
+    ends = ends_of(logs, end)
+    return [log for log in logs if log.base < end and ends[log.path] > piece.base]
 
 
 def _is_cleaned(piece: Piece) -> bool:
