@@ -214,30 +214,6 @@ def _wanted(given: Mapping[str, str]) -> Selection:
     return Selection(*offsets, _time(given, "firsttime"), _time(given, "lasttime"), match)
 
 
-def options_of(request: Request) -> dict[str, str]:
-    """The inverse of `request_of`, except for paths and record filters."""
-    asked = request.asked
-    wanted = asked.wanted
-    options = {
-        "table": request.table,
-        "columns": ",".join(request.columns),
-        "firstOffset": wanted.first_offset,
-        "lastOffset": wanted.last_offset,
-        "firstTime": wanted.first_time,
-        "lastTime": wanted.last_time,
-        "topics": ",".join(sorted(request.topics)),
-        "last": asked.last,
-        "isolation": "read_committed" if asked.committed else None,
-        "maxSplitBytes": request.max_split,
-        "batchRows": request.batch_rows,
-        "mode": "failfast" if request.fail_fast else None,
-        "ignoreUnreadable": None if request.raises_unreadable else "true",
-        "deep": "true" if request.deep else None,
-        "maxDecompressed": request.limit.given,
-    }
-    return {name: str(value) for name, value in options.items() if value not in (None, "")}
-
-
 def _plain(name: str) -> str:
     """The canonical name of an option, which may be in any case and contain underscores."""
     plain = name.lower().replace("_", "")

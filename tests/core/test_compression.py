@@ -176,7 +176,6 @@ def test_the_limit_of_a_batch(given: int | None, compressed: int, most: int) -> 
     """64 MiB, or 100 times what is compressed, up to 1 GiB; or what was asked for."""
     limit = Limit.of_option(given)
     assert limit.of(compressed) == most
-    assert limit.given == given
 
 
 def test_xxh32_of_a_descriptor() -> None:

@@ -23,10 +23,15 @@ pytestmark = pytest.mark.spark
 
 
 def count_files(context: Any) -> Any:
+    from kfmt_cli.spark import register
     from kfmt_cli.spark.jobs.context import JobSummary
+    from kfmt_cli.spark.session import sql_session
 
     assert context.options == {"least": 2}
-    n = context.table("segments").count()
+    session = sql_session(context.spark)
+    register(session)
+    reader = session.read.format("kfmt").option("table", "segments")
+    n = reader.load(list(context.request.paths)).count()
     return JobSummary({"segments": n}, lines=[f"{n} files"])
 
 

@@ -41,11 +41,6 @@ class Limit:
         """The limit that --max-decompressed sets, whatever the ratio; the default for None."""
         return cls() if most is None else cls(most=most, always=most)
 
-    @property
-    def given(self) -> int | None:
-        """The value of --max-decompressed; None without it."""
-        return self.most if self.most == self.always else None
-
     def of(self, compressed: int) -> int:
         """The limit for a number of compressed bytes."""
         return min(self.most, max(self.always, self.ratio * compressed))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kfmt_cli.arrow.checking import MOST_KEPT, count_severities
 from kfmt_cli.arrow.columns.schema import schema_of
@@ -20,9 +20,6 @@ from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Stored
 from kfmt_cli.spark.lake.lease import Lease
 from kfmt_cli.spark.ledger import Ledger
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 @dataclass(slots=True)
@@ -45,19 +42,6 @@ class Context:
     """Nothing is to be written."""
     prepared: Any = None
     """What the job found out before Spark started."""
-
-    def table(self, name: str, columns: Sequence[str] = ()) -> DataFrame:
-        """A table of the data source for the request; raises UsageError."""
-        from kfmt_cli.spark import register
-        from kfmt_cli.spark.request import options_of
-        from kfmt_cli.spark.session import sql_session
-
-        spark = sql_session(self.spark)
-        register(spark)
-        request = replace(self.request, table=name, columns=tuple(columns))
-        reader = spark.read.format("kfmt").options(**options_of(request))
-        frame: DataFrame = reader.load(list(request.paths))
-        return frame
 
     def table_file(self, name: str, rows: RowType) -> AbstractContextManager[TableFile]:
         """A table of the output directory, which appears, complete, when the block ends; raises
