@@ -46,11 +46,6 @@ class Scan:
         """The rows with some columns, in this order; None: all columns."""
         return log_rows(self.path, self.table == "records", columns, self.wanted)
 
-    @property
-    def schema(self) -> pa.Schema:
-        """The Arrow schema of all columns."""
-        return self.rows().schema
-
     def parts(
         self, columns: Sequence[str] | None = None, condition: Condition | None = None
     ) -> Iterator[pa.RecordBatch]:
@@ -109,7 +104,7 @@ def scan(
                 n_rows -= len(frame)
             yield frame if predicate is None else frame.filter(predicate)
 
-    empty: Any = pl.DataFrame(wanted.schema.empty_table())
+    empty: Any = pl.DataFrame(wanted.rows().schema.empty_table())
     return register_io_source(frames, schema=empty.schema)
 
 
@@ -132,7 +127,8 @@ def dataset(
     from kfmt_cli.commands.sql.log_dataset import LogDataset
 
     bounds = bounds_of(first_offset, last_offset, first_time, last_time)
-    return LogDataset(Scan(path, _known(table), bounds, ignore_unreadable))
+    wanted = Scan(path, _known(table), bounds, ignore_unreadable)
+    return LogDataset(wanted.rows().schema, wanted.parts)
 
 
 def _known(table: str) -> str:

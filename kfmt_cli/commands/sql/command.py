@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from kfmt_cli.arrow.columns.schema import schema_of
 from kfmt_cli.arrow.result_rows import result_section, rows_of_result
 from kfmt_cli.commands.run import Run
 from kfmt_cli.commands.sql.log_dataset import LogDataset
@@ -56,11 +57,12 @@ class SqlSession:
         self._so_far = ReadSoFar()
         self.connection = duckdb.connect(config=dict(_SETTINGS))
         self.connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
-        for name in TABLES:
+        for name, rows in TABLES.items():
             request = Request(
                 name, self.paths, limit=self.limit, deep=True, private_key=self.private_key
             )
-            self.connection.register(name, LogDataset(TableScan(request, self._so_far)))
+            scan = TableScan(request, self._so_far)
+            self.connection.register(name, LogDataset(schema_of(rows.leaves), scan.parts))
 
     def ask(self, text: str) -> None:
         """Run statements and show their results; raises UsageError for a mistake in them."""

@@ -6,32 +6,24 @@ Arrow read ahead in threads, which would still call Python after a query with a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import pyarrow as pa
 from pyarrow import dataset as ds
 
 from kfmt_cli.arrow.condition import Condition
 
-
-class ScannedTable(Protocol):
-    """A table, read again each time."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The Arrow schema of all columns."""
-
-    def parts(self, columns: Sequence[str], condition: Condition) -> Iterator[pa.RecordBatch]:
-        """Arrow batches with these columns: all rows that can pass a filter, and others."""
+Parts = Callable[[Sequence[str], Condition], Iterator[pa.RecordBatch]]
+"""Reads some columns of a table: Arrow batches with all rows that can pass a filter, and others."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogScanner:
     """Some columns of the rows that pass a filter, as Arrow's Scanner gives them."""
 
-    _wanted: ScannedTable
+    _parts: Parts
     _schema: pa.Schema
     """All columns."""
     _names: Sequence[str]
@@ -48,7 +40,7 @@ class LogScanner:
         condition = Condition(self._schema, self._condition)
         words = condition.names | set(self._names)
         needed = [name for name in self._schema.names if name in words]
-        for part in self._wanted.parts(needed or self._schema.names[:1], condition):
+        for part in self._parts(needed or self._schema.names[:1], condition):
             table = pa.Table.from_batches([part])
             if self._condition is not None:
                 table = table.filter(self._condition)
@@ -79,9 +71,10 @@ class LogScanner:
 class LogDataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no types
     """The rows of a scan; each scanner reads the logs again."""
 
-    def __init__(self, wanted: ScannedTable) -> None:
-        super().__init__(wanted.schema.empty_table())
-        self._wanted = wanted
+    def __init__(self, schema: pa.Schema, parts: Parts) -> None:
+        """schema: of all columns."""
+        super().__init__(schema.empty_table())
+        self._parts = parts
 
     def scanner(
         self,
@@ -94,7 +87,7 @@ class LogDataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no ty
         Arrow's other options, such as the size of a batch, have no effect.
         """
         names = self.schema.names if columns is None else tuple(columns)
-        return LogScanner(self._wanted, self.schema, names, filter)
+        return LogScanner(self._parts, self.schema, names, filter)
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise NotImplementedError("a dataset of logs has no fragments; use to_table, or a query")

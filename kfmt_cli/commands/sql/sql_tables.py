@@ -11,7 +11,6 @@ from threading import Event
 
 import pyarrow as pa
 
-from kfmt_cli.arrow.columns.schema import schema_of
 from kfmt_cli.arrow.columns.tables import MAKERS, PieceRead, rows_of
 from kfmt_cli.arrow.condition import Condition
 from kfmt_cli.arrow.inputs import at_hand, files_of, input_of
@@ -24,7 +23,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.findings.damage import UNREAD
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.log.selection.select import Asked, Selection
-from kfmt_cli.rows.table_types import FINDINGS, chosen, has_records
+from kfmt_cli.rows.table_types import FINDINGS, has_records
 from kfmt_cli.sharing.piece import MIB, Piece, pack, telling
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
@@ -62,11 +61,6 @@ class TableScan:
 
     request: Request
     so_far: ReadSoFar
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The Arrow schema of all columns."""
-        return schema_of(chosen(self.request.table, ()))
 
     def parts(self, columns: Sequence[str], condition: Condition) -> Iterator[pa.RecordBatch]:
         """Arrow batches with these columns: all rows that can pass a filter, and others."""
