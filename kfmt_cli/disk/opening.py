@@ -6,6 +6,7 @@ import os
 import select
 import stat
 import sys
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -178,3 +179,9 @@ def open_source(path: str, name: str | None = None) -> Source:
     if stat.S_ISDIR(mode):
         raise InputError(f"{shown}: is a directory")
     raise InputError(f"{shown}: is neither a file nor a pipe")
+
+
+def bytes_at(path: str, position: int, size: int, name: str | None = None) -> bytes:
+    """Bytes of the file at a path; fewer at its end. Raises InputError."""
+    with closing(open_source(path, name)) as source:
+        return source.block(position, size, size)[:size]

@@ -17,7 +17,7 @@ from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.source import Source
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.opening import open_source
+from kfmt_cli.disk.opening import bytes_at
 from kfmt_cli.errors import InputError
 from kfmt_cli.formats import header_numbers as header
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY
@@ -79,15 +79,9 @@ def _boundary(source: Source, piece: Piece, nominal: int, entries: IntArray) -> 
 def _entries(log: str) -> IntArray:
     """Relative offsets and positions, shape (2, n), of a log's index; empty if it is unusable."""
     try:
-        source = open_source(log.removesuffix(LOG.suffix) + OFFSET_INDEX.suffix)
-    except InputError:
-        return np.zeros((2, 0), np.int64)
-    try:
-        data = source.block(0, MOST_INDEX, MOST_INDEX)
+        data = bytes_at(log.removesuffix(LOG.suffix) + OFFSET_INDEX.suffix, 0, MOST_INDEX)
     except InputError:
         data = b""
-    finally:
-        source.close()
     rows = np.frombuffer(
         data, OFFSET_INDEX_ENTRY.dtype, len(data) // OFFSET_INDEX_ENTRY.dtype.itemsize
     )

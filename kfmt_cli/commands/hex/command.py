@@ -20,7 +20,7 @@ from kfmt_cli.disk.given import file_given, located
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.kinds.notes import LAYOUTS
-from kfmt_cli.disk.opening import is_folder, open_source
+from kfmt_cli.disk.opening import bytes_at, is_folder
 from kfmt_cli.disk.tree import topic_of
 from kfmt_cli.errors import ExitCode, InputError, NotFoundError, UsageError
 from kfmt_cli.findings.finding import Finding, Severity
@@ -104,7 +104,7 @@ class ShowHex:
                 i = self._batch_in(block)
                 if i is not None:
                     begins, size = (int(block.batches[name][i]) for name in ("position", "size"))
-                    data = _bytes_at(file, begins, size)
+                    data = bytes_at(file.path, begins, size, file.name)
                     parts = batch_parts(block, i, data, decoder, self.limit)
                     self._show(file, map(self._chosen, parts))
                     self._tell_of(block, i)
@@ -207,8 +207,7 @@ def _stored(given: str, folder: Path) -> Input:
     name = given if given == PIPE else "the digits"
     data = given.removeprefix(DIGITS).encode()
     if given == PIPE:
-        source = open_source(PIPE)
-        data = source.block(0, MOST_GIVEN, MOST_GIVEN)
+        data = bytes_at(PIPE, 0, MOST_GIVEN)
     text = b"".join(data.split())
     is_text = text and not text.strip(b"0123456789abcdefABCDEF")
     if is_text and len(text) % 2 == 0:
@@ -222,15 +221,6 @@ def _stored(given: str, folder: Path) -> Input:
 
 def _loose_bytes(file: Input, position: int) -> bytes:
     """Bytes of a file from a position onward, as many as a batch there declares."""
-    head = _bytes_at(file, position, HEADER_SIZE)
+    head = bytes_at(file.path, position, HEADER_SIZE, file.name)
     declared = LOG_OVERHEAD + header.batch_length(head) if len(head) >= LOG_OVERHEAD else 0
-    return _bytes_at(file, position, min(max(declared, HEADER_SIZE), MOST_LOOSE))
-
-
-def _bytes_at(file: Input, position: int, size: int) -> bytes:
-    """Bytes of a file; fewer at its end."""
-    source = open_source(file.path, file.name)
-    try:
-        return source.block(position, size, size)[:size] if position >= 0 else b""
-    finally:
-        source.close()
+    return bytes_at(file.path, position, min(max(declared, HEADER_SIZE), MOST_LOOSE), file.name)

@@ -18,7 +18,7 @@ from kfmt_cli.core.layout.tree import Node, tree
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.core.layout.wire import Int16, Int32
 from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.opening import open_source
+from kfmt_cli.disk.opening import bytes_at
 from kfmt_cli.errors import ExitCode, UsageError
 from kfmt_cli.formats.api_keys import BY_KEY, BY_NAME, Api
 from kfmt_cli.formats.kafka_messages import message
@@ -88,12 +88,9 @@ class ProtocolHeader:
 def read_argument(text: str) -> tuple[str, bytes]:
     """The name and the bytes of a file or of hex digits; raises InputError, UsageError."""
     if text == "-" or (text and Path(text).exists()):
-        source = open_source(text, name_text(text))
-        try:
-            data = source.block(0, MOST_BYTES, MOST_BYTES)
-        finally:
-            source.close()
-        return name_text(text), _of_hex(data.decode("ascii", "replace")) or data
+        name = name_text(text)
+        data = bytes_at(text, 0, MOST_BYTES, name)
+        return name, _of_hex(data.decode("ascii", "replace")) or data
     digits = _of_hex(text)
     if digits is None:
         raise UsageError(f"{text!r}: neither a file nor hex digits")

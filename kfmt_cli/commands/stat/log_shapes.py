@@ -13,7 +13,7 @@ from kfmt_cli.disk.kinds import kind_of
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import partition_of
-from kfmt_cli.disk.opening import open_source
+from kfmt_cli.disk.opening import bytes_at
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.segment import SEGMENT_KINDS, sibling_path
 from kfmt_cli.disk.tree import size_of
@@ -97,11 +97,7 @@ def _entries(log: Input) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
     if kind_of(os.path.basename(log.path))[0] not in SEGMENT_KINDS:  # noqa: PTH119 (many)
         return None
     path = sibling_path(log.path, OFFSET_INDEX)
-    source = open_source(path, name_text(path))
-    try:
-        data = source.block(0, MOST_INDEX, MOST_INDEX)
-    finally:
-        source.close()
+    data = bytes_at(path, 0, MOST_INDEX, name_text(path))
     of_entry = OFFSET_INDEX_ENTRY.dtype
     entries = np.frombuffer(data, of_entry, len(data) // of_entry.itemsize)
     used = np.flatnonzero(entries["relative_offset"])  # a preallocated index ends with zeros
