@@ -13,7 +13,7 @@ from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.derived_columns import complete, record_rows
 from kfmt_cli.log.pack import Pack
 from kfmt_cli.log.reading import RowsReading
-from kfmt_cli.render.sinks.sink import Sink
+from kfmt_cli.render.sinks.sink import Head, Sink
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.rows.section import Rows, Section
 from kfmt_cli.rows.types.batch import BATCH
@@ -40,8 +40,8 @@ def written(
     parts = list(_parts(pack, reading))
     if len(parts) > MOST_PARTS or not pack.good.any():
         return [*files]
-    names = [file.name for file in files]
-    writer = sink.rows_of_files(names, BATCH, RECORD if reading.records else None)
+    head = Head("", files=tuple(file.name for file in files))
+    writer = sink.rows(head, BATCH, RECORD if reading.records else None)
     made: list[Piece] = []
     edges = np.flatnonzero(np.diff(pack.good.astype(np.int8), prepend=0, append=0)).tolist()
     at = 0

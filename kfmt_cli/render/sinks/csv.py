@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kfmt_cli.core.json_text import json_text
@@ -54,11 +54,6 @@ class Csv(Sink):
             self._heading = line
 
     def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
-        return self.rows_of_files([head.file], outer, inner)
-
-    def rows_of_files(
-        self, files: Sequence[str], outer: RowType, inner: RowType | None = None
-    ) -> RowWriter:
         from kfmt_cli.render.sinks.csv_rows import CsvRows
         from kfmt_cli.render.templates import csv_names
 
@@ -67,6 +62,7 @@ class Csv(Sink):
         if not self._holds(type_.name):
             return NoRows()
         self._head(csv_names(type_))
+        files = head.files or (head.file,)
         return CsvRows(files, self.look.mode, only_outer=only_outer)
 
     def finding(self, finding: Finding) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kfmt_cli.core.json_text import json_text
@@ -23,12 +22,7 @@ class Json(ObjectSink):
         return json_text(row) + "\n"
 
     def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
-        return self.rows_of_files([head.file], outer, inner)
-
-    def rows_of_files(
-        self, files: Sequence[str], outer: RowType, inner: RowType | None = None
-    ) -> RowWriter:
         from kfmt_cli.render.sinks.json_rows import JsonRows
 
         del outer
-        return JsonRows(files, self.look.mode, inner)
+        return JsonRows(head.files or (head.file,), self.look.mode, inner)

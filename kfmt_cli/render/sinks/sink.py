@@ -94,6 +94,8 @@ class Head:
     """Singular and plural of a row."""
     title: tuple[str, ...] = ()
     """Lines shown to people in place of the file's name."""
+    files: tuple[str, ...] = ()
+    """For formats that write packs: several files, which the rows name by `file_number`."""
 
 
 class RowWriter(ABC):
@@ -177,15 +179,6 @@ class Sink:
         """Begin the rows of a file, of these types; writes the text above them."""
         del head, outer, inner
         return NoRows()
-
-    def rows_of_files(
-        self, files: Sequence[str], outer: RowType, inner: RowType | None = None
-    ) -> RowWriter:
-        """Begin rows of several files; `file_number` says which file each is from.
-
-        Only for formats that write packs.
-        """
-        raise NotImplementedError
 
     # Findings and results.
 
