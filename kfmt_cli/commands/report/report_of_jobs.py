@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
+from operator import add, or_
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -37,15 +38,10 @@ class _Sums:
     def add(self, row: Fields, segments: int | None) -> None:
         """Add the numbers of a log, or of a partition with several."""
         known = self.values
-        counted = {"segments": segments, **{name: row.get(name) for name in _SUMMED}}
-        for name, value in counted.items():
-            if value is not None:
-                known[name] = known.get(name, 0) + value
-        for name, of in _EXTREMES.items():
-            if (value := row.get(name)) is not None:
-                known[name] = value if known.get(name) is None else of(known[name], value)
-        for name in _NAMED:
-            known.setdefault(name, {}).update(dict.fromkeys(row.get(name) or ()))
+        names = {name: dict.fromkeys(row.get(name) or ()) for name in _NAMED}
+        for name, value in {**row, "segments": segments, **names}.items():
+            if name in _MERGED and value is not None:
+                known[name] = _MERGED[name](known[name], value) if name in known else value
 
     def row(self, place: Place) -> Object:
         """The row as in `stat`, with null for unknown values."""
@@ -60,13 +56,12 @@ class _Sums:
         return made
 
 
-_SUMMED = ("bytes", "batches", "records")
 _NAMED = ("codecs", "magics")
-_EXTREMES: dict[str, Callable[[Any, Any], Any]] = {
-    "first_offset": min,
-    "last_offset": max,
-    "min_timestamp": min,
-    "max_timestamp": max,
+_MERGED: dict[str, Callable[[Any, Any], Any]] = {
+    **dict.fromkeys(("segments", "bytes", "batches", "records"), add),
+    **dict.fromkeys(("first_offset", "min_timestamp"), min),
+    **dict.fromkeys(("last_offset", "max_timestamp"), max),
+    **dict.fromkeys(_NAMED, or_),
 }
 
 
@@ -172,8 +167,7 @@ def gather_jobs(folders: tuple[str, ...]) -> PageData:
 
 def _top(folder: str) -> str:
     """The directory that a job wrote to."""
-    plain = folder.rstrip("/")
-    return plain.removesuffix(f"/{KEPT}") if plain.endswith(f"/{KEPT}") else plain
+    return folder.rstrip("/").removesuffix(f"/{KEPT}")
 
 
 def _below(path: str) -> str:
@@ -196,15 +190,6 @@ def _kept(top: str, name: str) -> Fields:
     return found
 
 
-def _at(path: str) -> tuple[Any, str]:
-    """The file system of a path or a URL, and the path there; raises InputError."""
-    from pyarrow import fs
-
-    if is_local(path):
-        return fs.LocalFileSystem(), absolute(path)
-    return file_system_at(path)
-
-
 def _summary(top: str) -> Fields:
     found = _kept(top, "summary.json")
     return Fields({name: found.get(name) or default for name, default in _SUMMARY.items()})
@@ -217,14 +202,16 @@ def _rows(top: str, below: str, format_: str) -> Iterator[Fields]:
     """The rows of a file, with times in milliseconds; raises InputError."""
     import pyarrow as pa
     import pyarrow.dataset as ds
-    from pyarrow import csv
+    from pyarrow import csv, fs
 
     kind: Any = format_
     if format_ == "csv":
         types = {name: pa.string() for name in _TEXTS}
         options = csv.ConvertOptions(column_types=types, strings_can_be_null=True)
         kind = ds.CsvFileFormat(convert_options=options)
-    system, folder = _at(top)
+    system, folder = fs.LocalFileSystem(), absolute(top)
+    if not is_local(top):
+        system, folder = file_system_at(top)
     try:
         found = ds.dataset(f"{folder}/{below}", filesystem=system, format=kind)
         for batch in found.to_batches():
