@@ -83,11 +83,11 @@ class SettingsOf:
             complain(str(error))
         return directory, (topic or "", number or 0), settings
 
-    def sources(self, topic: str | None, log_directory: Path) -> dict[str, str]:
-        """Source of each setting of a topic that is not a default; call `of` first."""
-        known = self._known[log_directory]
+    def sources(self, partition: Partition) -> dict[str, str]:
+        """Source of each setting of a partition's topic that is not a default; call `of` first."""
+        known = self._known[partition.log_directory]
         found = dict.fromkeys(fields_in(self._given), FILE)
-        for given in (known.get("", {}), known.get(topic or "", {})):
+        for given in (known.get("", {}), known.get(partition.place[0] or "", {})):
             found |= dict.fromkeys(fields_in(given), METADATA_LOG)
         return found | dict.fromkeys(self.changes, OPTION)
 

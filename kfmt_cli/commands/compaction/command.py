@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.cleaning import (
-    CleanerSegment,
-    Dirty,
-    Kept,
-    dirty_of,
-)
+from kfmt_cli.broker.cleaning import CleanerSegment, Kept, dirty_of
 from kfmt_cli.broker.defaults import DEDUPE_BUFFER_BYTES
 from kfmt_cli.broker.start.own_files import CLEANER_OFFSETS, LOG_STARTS
 from kfmt_cli.broker.topic_settings import TopicSettings
@@ -98,22 +93,16 @@ class Compaction:
         picked = never is None and (dirty.forced or dirty.ratio > settings.min_cleanable_ratio)
         cleans = never is None and dirty.dirty_bytes > 0 and (picked or not self.insists)
         told = cleaning.clean() if cleans else cleaning.leave()
-        self._show(partition, dirty, told, cleaning, picked, settings, never)
-
-    def _sources(self, partition: Partition) -> dict[str, str]:
-        """The source of each setting of a partition's topic."""
-        return self.settings.sources(partition.place[0], partition.log_directory)
+        self._show(cleaning, told, picked, never)
 
     def _never(
         self, partition: Partition, history: CleanerHistory, settings: TopicSettings
     ) -> str | None:
         """Why the cleaner never cleans a partition, whatever its dirty ratio; None if it may."""
-        topic, _ = partition.place
-        log_directory = partition.log_directory
-        sources = self._sources(partition)
-        if topic == CLUSTER_METADATA:
+        if partition.place[0] == CLUSTER_METADATA:
             return "the metadata log is trimmed by snapshots, never by the log cleaner"
-        is_known = self.settings.knows(log_directory) or "policy" in sources
+        sources = self.settings.sources(partition)
+        is_known = self.settings.knows(partition.log_directory) or "policy" in sources
         if is_known and not settings.compacts:
             source = sources.get("policy", DEFAULT)
             policy = ",".join(sorted(settings.policy))
@@ -146,20 +135,12 @@ class Compaction:
         self.run.left_out(partition.name, findings)
         return found
 
-    def _show(
-        self,
-        partition: Partition,
-        dirty: Dirty,
-        told: Kept,
-        cleaning: Cleaning,
-        picked: bool,
-        settings: TopicSettings,
-        never: str | None,
-    ) -> None:
+    def _show(self, cleaning: Cleaning, told: Kept, picked: bool, never: str | None) -> None:
+        partition, dirty, settings = cleaning.partition, cleaning.dirty, cleaning.settings
         row = Fields(
             file=partition.name,
             cleanup_policy=sorted(settings.policy),
-            settings=with_sources(settings, self._sources(partition), _DECIDING),
+            settings=with_sources(settings, self.settings.sources(partition), _DECIDING),
             first_dirty_offset=dirty.first,
             first_uncleanable_offset=dirty.end,
             held_by=dirty.why,

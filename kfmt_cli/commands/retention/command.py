@@ -92,8 +92,7 @@ class Retention:
         found, roll = replace(found, segments=verdicts), found.roll
         self._freed += found.freed(self.now)
         self._odd += found.odd
-        sources = self.settings.sources(partition.place[0], partition.log_directory)
-        told = _told(found.settings, sources)
+        told = _told(found.settings, self.settings.sources(partition))
         width = max(len(grouped(verdict.segment.size)) for verdict in verdicts)
         for i, fate in enumerate(verdicts):
             lines = [heading(partition.name, told, sink.out.theme)] if i == 0 else []
