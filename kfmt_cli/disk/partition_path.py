@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
+from typing import Any
 
 from kfmt_cli.core.source import PIPE
 from kfmt_cli.core.urls import absolute
@@ -11,7 +12,7 @@ from kfmt_cli.disk.names import depends_on, place_of, stored_place
 from kfmt_cli.rows.column import PLACE, Placed
 
 
-def place_members(path: str, placed: Placed) -> dict[str, object]:
+def place_members(path: str, placed: Placed) -> dict[str, Any]:
     """The values of `PLACE` for a path; null if no directory is named like a partition.
 
     placed: whether the path is a file's or may be a partition directory.
@@ -20,7 +21,7 @@ def place_members(path: str, placed: Placed) -> dict[str, object]:
 
 
 @lru_cache(maxsize=4096)
-def _members(path: str, placed: Placed, _: str) -> dict[str, object]:
+def _members(path: str, placed: Placed, _: str) -> dict[str, Any]:
     if path == PIPE:
         return dict.fromkeys(PLACE)
     folder = path

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.partition_selection import wanted_of
@@ -108,9 +107,10 @@ class Stat:
                 if isinstance(found, InputError):
                     self.run.complain(str(found))
                     continue
+                above = place_members(partition.name, Placed.PARTITION)["log_dir"] or os.curdir
                 for subject in dict.fromkeys(_subject(of, partition, file) for of in self.levels):
                     rows.setdefault(subject, Statistics()).add(found.statistics)
-                    places.setdefault(subject.topic, set()).add(_above(partition.name))
+                    places.setdefault(subject.topic, set()).add(above)
                 if found.trouble:
                     self.run.complain(found.trouble)
                 shapes.take(partition, file, found)
@@ -224,12 +224,11 @@ def _common(places: Iterable[str]) -> str:
 
 def _subject(level: str, partition: Partition, file: Input) -> StatSubject:
     """The subject of the row that a log is counted in."""
-    if level == SEGMENT:
-        return StatSubject(file.name, *_place(partition.name))
     topic, _ = partition_of(file.path)
     if level == TOPIC and topic is not None:
         return StatSubject("", topic)
-    return StatSubject(partition.name, *_place(partition.name))
+    name = file.name if level == SEGMENT else partition.name
+    return StatSubject(name, **place_members(partition.name, Placed.PARTITION))
 
 
 def _totals(rows: list[tuple[StatSubject, Statistics]]) -> Iterator[tuple[str, Statistics]]:
@@ -252,12 +251,6 @@ def _sum(parts: list[Statistics]) -> Statistics:
     return total if by_part else total.of_all()
 
 
-def _place(name: str) -> tuple[Any, Any, Any]:
-    """Topic, partition and log directory from the displayed name of a partition or log."""
-    topic, number, log_dir = place_members(name, Placed.PARTITION).values()
-    return topic, number, log_dir
-
-
 def _is_folder(path: str) -> bool:
     try:
         return is_folder(path)
@@ -273,11 +266,6 @@ def _outermost(paths: Iterable[str]) -> Iterator[tuple[str, Path]]:
     for real, path in by_real.items():
         if by_real.keys().isdisjoint(real.parents):
             yield path, real
-
-
-def _above(name: str) -> str:
-    """The log directory from the displayed name of a partition or log."""
-    return str(place_members(name, Placed.PARTITION)["log_dir"] or os.curdir)
 
 
 def stat_row(found: Statistics) -> dict[str, object]:
