@@ -19,8 +19,8 @@ from kfmt_cli.disk.kinds import KINDS
 from kfmt_cli.disk.kinds.notes import ROWS as NOTES_ROWS
 from kfmt_cli.rows import documents
 from kfmt_cli.rows.column import PLACE, Column, ColumnKind, Placed, RowType
-from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT
-from kfmt_cli.rows.result import SEVERITIES, ResultType
+from kfmt_cli.rows.documents import COUNTED_FINDINGS, FINDING, FINDINGS_LEFT_OUT
+from kfmt_cli.rows.result import ResultType
 from kfmt_cli.rows.table_types import BATCHES, RECORDS, TABLES, exported
 from kfmt_cli.rows.types import cluster_rows
 from kfmt_cli.rows.types.anatomy import FIELD
@@ -105,7 +105,7 @@ def _result(command: str, type_: ResultType) -> RowType:
     """An export counts the rows of the tables that it writes, which may be some."""
     tables = TABLES if command == "export" else ()
     counted = (_counted(number, may_lack=number in tables) for number in type_.numbers)
-    return RowType("file", "", (*_FILE, *counted, *_FOUND), Placed.FILE)
+    return RowType("file", "", (*_FILE, *counted, *COUNTED_FINDINGS), Placed.FILE)
 
 
 def _file() -> RowType:
@@ -122,7 +122,7 @@ def _file() -> RowType:
         for number, commands in counting.items()
     )
     doc = "Result for one file of a command that checks or writes."
-    return RowType("file", doc, (*_FILE, *counted, *_FOUND), Placed.FILE)
+    return RowType("file", doc, (*_FILE, *counted, *COUNTED_FINDINGS), Placed.FILE)
 
 
 def _counted(number: str, *, may_lack: bool) -> Column:
@@ -133,10 +133,6 @@ def _counted(number: str, *, may_lack: bool) -> Column:
 _FILE = (
     Column("file", ColumnKind.TEXT, "The file."),
     Column("kind", ColumnKind.TEXT, "File type."),
-)
-_FOUND = tuple(
-    Column(severity, doc=f"Findings of severity {severity.removesuffix('s')}.")
-    for severity in SEVERITIES
 )
 _COUNTED = {
     "bytes": "Bytes of the file.",

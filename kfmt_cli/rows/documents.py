@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kfmt_cli.findings.finding import SEVERITIES
 from kfmt_cli.rows.column import (
     Placed,
     RowType,
@@ -34,6 +35,9 @@ def members(type_: RowType, values: Mapping[str, object]) -> dict[str, object]:
     }
 
 
+COUNTED_FINDINGS = tuple(
+    number(f"{severity}s", f"Findings of severity {severity}.") for severity in SEVERITIES
+)
 _PREDICTED_FOR = (
     text("kafka_version", "The version of Kafka that the prediction is for."),
     json_value("observed_on", "The releases of Kafka on which it was observed."),
@@ -87,9 +91,7 @@ PARTITION = RowType(
         number("segments", "Logs in it."),
         number("records", "Records in the logs."),
         number("bytes", "Bytes of the logs."),
-        number("errors", "Findings of severity error."),
-        number("warnings", "Findings of severity warning."),
-        number("notes", "Findings of severity note."),
+        *COUNTED_FINDINGS,
     ),
     Placed.PARTITION,
 )

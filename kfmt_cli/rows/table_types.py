@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.rows.column import Column, ColumnKind, RowType, column_of, milliseconds, number
-from kfmt_cli.rows.documents import FINDING
+from kfmt_cli.rows.documents import COUNTED_FINDINGS, FINDING
 from kfmt_cli.rows.result import ResultType
 from kfmt_cli.rows.types.batch import BATCH
 from kfmt_cli.rows.types.found import FOUND
@@ -99,9 +99,7 @@ SEGMENTS = RowType(
         milliseconds("max_timestamp", "Largest max timestamp of any batch."),
         Column("magics", ColumnKind.TEXTS, "Message formats found."),
         Column("codecs", ColumnKind.TEXTS, "Codecs found."),
-        number("errors", "Findings of severity error."),
-        number("warnings", "Findings of severity warning."),
-        number("notes", "Findings of severity note."),
+        *COUNTED_FINDINGS,
     ),
 )
 INDEX_ENTRIES = RowType(

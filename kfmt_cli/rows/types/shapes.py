@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from kfmt_cli.rows.column import (
-    Placed,
-    RowType,
-    json_value,
-    milliseconds,
-    number,
-    text,
+from kfmt_cli.rows.column import Placed, RowType, json_value, milliseconds, number, text
+
+_TOPIC = text("topic", "The topic; null if the directory is not named after one.", null=True)
+_COUNTS = (
+    number("batches", "Batches."),
+    number("records", "Records."),
+    number("bytes", "Bytes of the batches."),
+)
+_TIMES = (
+    milliseconds("min_timestamp", "The smallest timestamp.", null=True),
+    milliseconds("max_timestamp", "The largest timestamp.", null=True),
 )
 
 TIME_BUCKET = RowType(
     "time_bucket",
     "Writes to a topic in a time range, by each batch's max timestamp.",
     (
-        text("topic", "The topic; null if the directory is not named after one.", null=True),
+        _TOPIC,
         milliseconds("from_timestamp", "Start of the range."),
         milliseconds("to_timestamp", "End of the range (exclusive)."),
-        number("batches", "Batches."),
-        number("records", "Records."),
-        number("bytes", "Bytes of the batches."),
+        *_COUNTS,
     ),
 )
 CODEC_USE = RowType(
     "codec_use",
     "Codec usage of a topic.",
     (
-        text("topic", "The topic; null if the directory is not named after one.", null=True),
+        _TOPIC,
         text("codec", "The codec."),
-        number("batches", "Batches."),
-        number("records", "Records."),
-        number("bytes", "Bytes of the batches."),
+        *_COUNTS,
     ),
 )
 TIME_ORDER = RowType(
@@ -59,8 +59,7 @@ SEGMENT_STRIP = RowType(
         number("batches", "Batches."),
         number("records", "Records."),
         number("last_offset", "The last offset.", null=True),
-        milliseconds("min_timestamp", "The smallest timestamp.", null=True),
-        milliseconds("max_timestamp", "The largest timestamp.", null=True),
+        *_TIMES,
         number("index_entries", "Entries of its offset index; null without one.", null=True),
         json_value(
             "cells",
@@ -84,8 +83,7 @@ PAGE = RowType(
         number("segments", "Logs."),
         number("bytes", "Bytes of the logs."),
         number("records", "Records declared in batch headers."),
-        milliseconds("min_timestamp", "The smallest timestamp.", null=True),
-        milliseconds("max_timestamp", "The largest timestamp.", null=True),
+        *_TIMES,
         json_value("answers", "Final lines of `kfmt check`."),
         json_value("left_out", "Number of objects per type that are counted but not on the page."),
         json_value("said", "Messages printed while the files were read, line by line."),
