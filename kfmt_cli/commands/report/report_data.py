@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 
 from kfmt_cli import __version__
 from kfmt_cli.broker.cluster.placement import GROUPS
@@ -84,7 +85,7 @@ class _Quiet(Nobody):
 
 @dataclass(frozen=True, slots=True)
 class Gathering:
-    """Options for collecting a page's data."""
+    """Collects a page's data."""
 
     host: Host
     settings: SettingsOf
@@ -94,38 +95,24 @@ class Gathering:
     limit: Limit = field(default_factory=Limit)
     kafka: PredictedFor | None = None
     """The broker's version that the user named."""
+    data: PageData = field(default_factory=PageData)
 
     def gather(self, paths: tuple[str, ...]) -> PageData:
         """Collect the data of some paths; raises UsageError."""
-        data = PageData()
         given = listed(paths)
         partitions = partitions_below(given, lambda _: None, lambda _: None)
         counted = CountedLogs(with_strips([log for each in partitions for log in each.logs]))
-        self._run(
-            data,
-            lambda run: self._check(run, given, data, counted),
-            CHECK_RESULT,
-            keeps=lambda _: True,
-        )
-        self._run(data, lambda run: self._stat(run, given, data, counted))
-        self._run(data, lambda run: self._txn(run, partitions, data), keeps=_is_of_transactions)
-        self._run(data, lambda run: self._retention(run, given))
-        offsets = [
-            partition
-            for partition in partitions_of(given, None, lambda _: None)
-            if partition.topic == GROUPS
-        ]
-        self._run(
-            data,
-            lambda run: ShowState(run, Wanted(), self.limit).show(offsets),
-            keeps=lambda row: row["type"] in _KEPT_STATE,
-        )
-        about(data, paths)
-        return data
+        check = partial(self._check, given=given, counted=counted)
+        self._run(check, CHECK_RESULT, keeps=lambda _: True)
+        self._run(partial(self._stat, given=given, counted=counted))
+        self._run(partial(self._txn, partitions=partitions), keeps=_is_of_transactions)
+        self._run(partial(self._retention, given=given))
+        self._run(partial(self._state, given=given), keeps=lambda row: row["type"] in _KEPT_STATE)
+        about(self.data, paths)
+        return self.data
 
     def _run(
         self,
-        data: PageData,
         command: Callable[[Run], object],
         type_: ResultType | None = None,
         keeps: Callable[[Object], bool] | None = None,
@@ -133,16 +120,14 @@ class Gathering:
         """Run a command and collect its output. keeps: whether to keep an object; by default all
         except findings, which come from `check`."""
         host = _Quiet(self.host)
-        sink = _Kept(host, data, keeps or _is_no_finding)
+        sink = _Kept(host, self.data, keeps or _is_no_finding)
         command(Run(host, sink, type_))
         sink.flush()
         for words in host.notes:
-            data.tell(words)
-        data.exit_code = max(data.exit_code, host.exit_code)
+            self.data.tell(words)
+        self.data.exit_code = max(self.data.exit_code, host.exit_code)
 
-    def _check(
-        self, run: Run, given: Sequence[GivenPath | str], data: PageData, counted: CountedLogs
-    ) -> None:
+    def _check(self, run: Run, given: Sequence[GivenPath | str], counted: CountedLogs) -> None:
         task = CheckPaths(
             run, self.jobs, self.limit, kafka=self.kafka, prints=True, counted=counted
         )
@@ -153,13 +138,11 @@ class Gathering:
             cluster = CompareDisks(run, self.jobs, self.limit).compare(found)
             if cluster.elections is None or len(cluster.elections.brokers) < 2:
                 return
-            data.cluster = [*answers(cluster), *cluster.evidence]
+            self.data.cluster = [*answers(cluster), *cluster.evidence]
             put_rows(run, cluster, [p for p in cluster.partitions if p.needs_decision])
 
-    def _stat(
-        self, run: Run, given: Sequence[GivenPath | str], data: PageData, counted: CountedLogs
-    ) -> None:
-        found = frozenset(row.file for row in data.of("finding"))
+    def _stat(self, run: Run, given: Sequence[GivenPath | str], counted: CountedLogs) -> None:
+        found = frozenset(row.file for row in self.data.of("finding"))
         task = Stat(
             run,
             (PARTITION, TOPIC),
@@ -176,11 +159,15 @@ class Gathering:
     def _retention(self, run: Run, given: Sequence[GivenPath | str]) -> None:
         Retention(run, self.settings, self.now, tells_skipped=False).paths(given)
 
-    def _txn(self, run: Run, partitions: Sequence[Partition], data: PageData) -> None:
+    def _state(self, run: Run, given: Sequence[GivenPath | str]) -> None:
+        every = partitions_of(given, None, lambda _: None)
+        offsets = [partition for partition in every if partition.topic == GROUPS]
+        ShowState(run, Wanted(), self.limit).show(offsets)
+
+    def _txn(self, run: Run, partitions: Sequence[Partition]) -> None:
         """Search for transactions only in partitions with transactional or control batches."""
-        named = {
-            row.file for row in data.partitions if row.transactional_batches or row.control_batches
-        }
+        every = self.data.partitions
+        named = {row.file for row in every if row.transactional_batches or row.control_batches}
         task = ShowTransactions(run)
         for partition in partitions:
             if partition.name in named:
