@@ -33,7 +33,6 @@ def _rows(field: str) -> dict[str, Any]:
 
 
 _CODEC_SCALE = alt.Scale(domain=list(CODECS), range=list(_CODEC_COLOURS))
-_BYTES = alt.Axis(format="~s", title="bytes")
 _UTC = alt.Scale(type="utc")
 _CLOCK = {
     "milliseconds": "%H:%M:%S.%L",
@@ -56,13 +55,26 @@ def _time(field: str) -> alt.X:
     )
 
 
-def _stretch(*more: Any) -> list[Any]:
+def _numbers(title: str) -> alt.Axis:
+    return alt.Axis(format="~s", title=title)
+
+
+def _told(*fields: str) -> list[alt.Tooltip]:
+    """The lines of a tooltip: names as `codec:N`, numbers as `bytes:Q`; after `=` is a title other
+    than the name."""
+    lines = []
+    for field in fields:
+        name, _, title = field.partition("=")
+        line = alt.Tooltip(name, format=",") if name.endswith(":Q") else alt.Tooltip(name)
+        lines.append(line.title(title) if title else line)
+    return lines
+
+
+def _stretch(*more: str) -> list[alt.Tooltip]:
     return [
         alt.Tooltip("from:T", format="%Y-%m-%d %H:%M:%S", title="from"),
         alt.Tooltip("to:T", format="%Y-%m-%d %H:%M:%S", title="to"),
-        *more,
-        alt.Tooltip("records:Q", format=","),
-        alt.Tooltip("bytes:Q", format=","),
+        *_told(*more, "records:Q", "bytes:Q"),
     ]
 
 
@@ -74,10 +86,10 @@ def _times(of: str, title: str) -> Any:
         .encode(
             x=_time("from"),
             x2="to:T",
-            y=alt.Y(f"{of}_from:Q", axis=alt.Axis(format="~s", title=title)),
+            y=alt.Y(f"{of}_from:Q", axis=_numbers(title)),
             y2=f"{of}_to:Q",
             color=alt.Color("series:N", sort=None, legend=alt.Legend(title="topic")),
-            tooltip=_stretch(alt.Tooltip("series:N", title="topic")),
+            tooltip=_stretch("series:N=topic"),
         )
         .properties(width=_WIDTH, height=180)
     )
@@ -90,7 +102,7 @@ def _topic_times() -> Any:
         .encode(
             x=_time("from"),
             x2="to:T",
-            y=alt.Y("bytes:Q", axis=_BYTES),
+            y=alt.Y("bytes:Q", axis=_numbers("bytes")),
             y2=alt.datum(0),
             tooltip=_stretch(),
         )
@@ -108,8 +120,8 @@ def _histogram(table: str, title: str) -> Any:
                 sort=None,
                 axis=alt.Axis(title=title, labelAngle=0, labelOverlap="greedy"),
             ),
-            y=alt.Y("batches:Q", axis=alt.Axis(format="~s", title="batches")),
-            tooltip=[alt.Tooltip("up_to:O", title="up to"), alt.Tooltip("batches:Q", format=",")],
+            y=alt.Y("batches:Q", axis=_numbers("batches")),
+            tooltip=_told("up_to:O=up to", "batches:Q"),
         )
         .properties(width=_WIDTH, height=160)
     )
@@ -121,13 +133,9 @@ def _codecs() -> Any:
         .mark_bar()
         .encode(
             y=alt.Y("codec:N", sort="-x", axis=alt.Axis(title=None)),
-            x=alt.X("sum(bytes):Q", axis=_BYTES),
+            x=alt.X("sum(bytes):Q", axis=_numbers("bytes")),
             color=alt.Color("codec:N", scale=_CODEC_SCALE, legend=None),
-            tooltip=[
-                "codec:N",
-                alt.Tooltip("sum(bytes):Q", format=","),
-                alt.Tooltip("sum(records):Q", format=","),
-            ],
+            tooltip=_told("codec:N", "sum(bytes):Q", "sum(records):Q"),
         )
         .properties(**_rows("codec"))
     )
@@ -139,9 +147,9 @@ def _what_if() -> Any:
         .mark_bar()
         .encode(
             y=alt.Y("codec:N", sort="x", axis=alt.Axis(title=None)),
-            x=alt.X("would_be_bytes:Q", axis=alt.Axis(format="~s", title="bytes of the sample")),
+            x=alt.X("would_be_bytes:Q", axis=_numbers("bytes of the sample")),
             color=alt.Color("codec:N", scale=_CODEC_SCALE, legend=None),
-            tooltip=["codec:N", alt.Tooltip("would_be_bytes:Q", format=",", title="bytes")],
+            tooltip=_told("codec:N", "would_be_bytes:Q=bytes"),
         )
     )
     now = (
@@ -158,10 +166,10 @@ def _freed() -> Any:
         .mark_area(interpolate="step-after", color="#2a9d78", opacity=0.6, line=True)
         .encode(
             x=_time("at"),
-            y=alt.Y("bytes:Q", axis=alt.Axis(format="~s", title="bytes freed by then")),
+            y=alt.Y("bytes:Q", axis=_numbers("bytes freed by then")),
             tooltip=[
                 alt.Tooltip("at:T", format="%Y-%m-%d %H:%M", title="by"),
-                alt.Tooltip("bytes:Q", format=","),
+                *_told("bytes:Q"),
             ],
         )
         .properties(width=_WIDTH, height=160)
@@ -174,8 +182,8 @@ def _lag() -> Any:
         .mark_bar(color="#e08e00")
         .encode(
             y=alt.Y("who:N", sort="-x", axis=alt.Axis(title=None, labelLimit=320)),
-            x=alt.X("lag:Q", axis=alt.Axis(format="~s", title="lag (records)")),
-            tooltip=["who:N", alt.Tooltip("lag:Q", format=",")],
+            x=alt.X("lag:Q", axis=_numbers("lag (records)")),
+            tooltip=_told("who:N", "lag:Q"),
         )
         .properties(**_rows("who"))
     )
@@ -187,17 +195,14 @@ def _order() -> Any:
         .transform_filter("datum.max_timestamp != null")
         .mark_line(point=alt.OverlayMarkDef(size=14), strokeWidth=1)
         .encode(
-            x=alt.X(
-                "last_offset:Q", axis=alt.Axis(format="~s", title="offset"), scale={"zero": False}
-            ),
+            x=alt.X("last_offset:Q", axis=_numbers("offset"), scale={"zero": False}),
             y=alt.Y(
                 "max_timestamp:T", scale=_UTC, axis=alt.Axis(title="timestamp (UTC)", format=_CLOCK)
             ),
             order="last_offset:Q",
             color=alt.Color("partition:N", legend=alt.Legend(title="partition")),
             tooltip=[
-                "partition:N",
-                alt.Tooltip("last_offset:Q", format=",", title="offset"),
+                *_told("partition:N", "last_offset:Q=offset"),
                 alt.Tooltip("max_timestamp:T", format="%Y-%m-%d %H:%M:%S.%L", title="time"),
             ],
         )
@@ -212,19 +217,14 @@ def _strips() -> Any:
         .mark_rect(height=12, stroke=None)
         .encode(
             y=log,
-            x=alt.X("position:Q", axis=alt.Axis(format="~s", title="position in the log")),
+            x=alt.X("position:Q", axis=_numbers("position in the log")),
             x2="end:Q",
             color=alt.Color("codec:N", scale=_CODEC_SCALE, legend=alt.Legend(title="codec")),
-            tooltip=[
-                "log:N",
-                alt.Tooltip("position:Q", format=",", title="byte"),
-                alt.Tooltip("batches:Q", format=","),
-                alt.Tooltip("records:Q", format=","),
-                "codec:N",
-                alt.Tooltip("control:Q", format=",", title="control batches"),
-                alt.Tooltip("index_entries:Q", format=",", title="index entries"),
-                alt.Tooltip("last_offset:Q", format=",", title="last offset"),
-            ],
+            tooltip=_told(
+                *("log:N", "position:Q=byte", "batches:Q", "records:Q", "codec:N"),
+                *("control:Q=control batches", "index_entries:Q=index entries"),
+                "last_offset:Q=last offset",
+            ),
         )
     )
     entries = (
@@ -248,7 +248,7 @@ def _strips() -> Any:
                 scale=alt.Scale(domain=list(SEVERITIES), range=list(_SEVERITY_COLOURS)),
                 legend=alt.Legend(title="finding"),
             ),
-            tooltip=["code:N", alt.Tooltip("position:Q", format=",", title="byte"), "message:N"],
+            tooltip=_told("code:N", "position:Q=byte", "message:N"),
         )
     )
     layers = (batches + entries + control + damage).resolve_scale(color="independent")
@@ -262,17 +262,14 @@ def _transactions() -> Any:
         .mark_bar(height=11, strokeWidth=2)
         .encode(
             y=alt.Y("producer:N", axis=alt.Axis(title="partition / producer", labelLimit=240)),
-            x=alt.X("first:Q", axis=alt.Axis(format="~s", title="offset"), scale={"zero": False}),
+            x=alt.X("first:Q", axis=_numbers("offset"), scale={"zero": False}),
             x2="last:Q",
             color=alt.Color("outcome:N", scale=outcomes, legend=alt.Legend(title="outcome")),
             stroke=alt.Stroke("outcome:N", scale=outcomes),  # keeps short ones visible
-            tooltip=[
-                "outcome:N",
-                "producer:N",
-                alt.Tooltip("first:Q", format=",", title="first offset"),
-                alt.Tooltip("last:Q", format=",", title="last offset"),
-                alt.Tooltip("records:Q", format=","),
-            ],
+            tooltip=_told(
+                *("outcome:N", "producer:N"),
+                *("first:Q=first offset", "last:Q=last offset", "records:Q"),
+            ),
         )
         .properties(**_rows("producer"))
     )
