@@ -74,11 +74,10 @@ def lines_of(node: Node, path: tuple[str, ...] = (), top: bool = True) -> Iterat
             yield from lines_of(child, here, False)
         if top and node.fault is not None:
             yield _heading((*here, "end"), node)
-    elif node.is_tagged:
-        yield from _tagged(here, node)
-    elif node.is_list:
+    elif node.is_tagged or node.is_list:
         count, *items = node.children
-        yield _line((*here[:-1], f"{node.name}_count"), count, str(count.value), node)
+        name, of = (here[-1], count) if node.is_tagged else (f"{node.name}_count", node)
+        yield _line((*here[:-1], name), count, str(count.value), of)
         for item in items:
             yield from lines_of(item, here, False)
     elif node.children and node.children[0].name == "length":
@@ -116,13 +115,6 @@ def _line(path: tuple[str, ...], node: Node, words: str, of: Node) -> AnatomyLin
         node.fault or of.fault,
         of.is_bad or of.fault is not None or node.fault is not None,
     )
-
-
-def _tagged(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
-    count, *items = node.children
-    yield _line(path, count, str(count.value), count)
-    for item in items:
-        yield from lines_of(item, path, False)
 
 
 def _sized(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
