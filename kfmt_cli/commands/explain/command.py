@@ -14,6 +14,7 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.findings.finding import Code
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.documents import CODE, PAGE, STEP
+from kfmt_cli.rows.types.finding_row import of_code
 
 
 @dataclass(slots=True)
@@ -55,15 +56,7 @@ class Explain:
 
     def _code(self, title: str, code: Code, whole: bool) -> None:
         sink = self.run.sink
-        row: dict[str, object] = {
-            "code": code.name,
-            "severity": code.severity.value,
-            "about": title,
-            "meaning": code.meaning,
-            "after_crash": code.after_crash,
-            "after_clean_shutdown": code.after_clean_shutdown,
-            "advice": code.advice,
-        }
+        row = {**of_code(code), "about": title, "meaning": code.meaning}
         lines = (code_page if whole else code_line)(code, sink.out.theme, sink.out.width)
         sink.document(CODE, row, lines)
 

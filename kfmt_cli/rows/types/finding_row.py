@@ -8,13 +8,17 @@ from kfmt_cli.rows.documents import FINDING
 _OF_CODE = ("after_crash", "after_clean_shutdown", "advice")
 
 
+def of_code(code: Code) -> dict[str, object]:
+    """What a kind of finding is, by the names of the JSON contract."""
+    names = {"code": code.name, "severity": code.severity.value}
+    return {**names, **{name: getattr(code, name) for name in _OF_CODE}}
+
+
 def finding_row(finding: Finding) -> dict[str, object]:
     """The finding's row in the JSON contract, without its type."""
-    code = finding.code
-    of_code = {"code": code.name, "severity": code.severity.value}
-    of_code |= {name: getattr(code, name) for name in _OF_CODE}
+    known = of_code(finding.code)
     names = (column.name for column in FINDING.columns)
-    return {name: of_code[name] if name in of_code else getattr(finding, name) for name in names}
+    return {name: known[name] if name in known else getattr(finding, name) for name in names}
 
 
 def left_out_row(file: str, code: Code, number: int) -> dict[str, object]:
