@@ -101,12 +101,8 @@ class Session:
 
     def partition_of(self, node: DiskNode) -> DiskNode:
         """The partition that a node belongs to, otherwise the node itself."""
-        found: DiskNode | None = node
-        while found is not None:
-            if found.kind is NodeKind.PARTITION:
-                return found
-            found = self._parents.get(id(found))
-        return node
+        way = [*self.above(node), node]
+        return next((each for each in way if each.kind is NodeKind.PARTITION), node)
 
     def parent_of(self, node: DiskNode) -> DiskNode | None:
         """A node's parent."""
