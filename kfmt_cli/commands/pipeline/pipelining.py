@@ -169,14 +169,16 @@ class PipelineCall:
         )
 
     def _destination(self) -> str:
+        """Where to write: a URL, or an absolute path, which is valid in every process."""
         from kfmt_cli.writing.output import need_apart
 
-        to = _absolute(self.options.to)
-        if "://" not in to:
-            if Path(to).exists() and not Path(to).is_dir():
-                raise UsageError(f"{self.options.to}: exists and is not a directory")
-            need_apart(self.options.to, self.options.paths)
-        return to
+        to: str = self.options.to
+        if "://" in to:
+            return to
+        if Path(to).exists() and not Path(to).is_dir():
+            raise UsageError(f"{to}: exists and is not a directory")
+        need_apart(to, self.options.paths)
+        return str(Path(to).absolute())
 
     @staticmethod
     def _setting(text: str) -> tuple[str, str]:
@@ -184,11 +186,6 @@ class PipelineCall:
         if not equals:
             raise UsageError(f"--conf {text!r} is not NAME=VALUE")
         return name, value
-
-
-def _absolute(path: str) -> str:
-    """A local path made absolute, so that it is valid in every process; a URL unchanged."""
-    return path if "://" in path else str(Path(path).absolute())
 
 
 def _words(name: str, n: int) -> str:
