@@ -77,10 +77,12 @@ def text(words: str, of: Callable[[Any], object]) -> Heading:
     return Heading(words, cell)
 
 
-def _of_number(words: str, of: Callable[[Any], Any], told: Callable[[Any], str]) -> Heading:
+def _of_number(
+    words: str, of: Callable[[Any], Any], told: Callable[[Any], str], style: str = ""
+) -> Heading:
     def cell(row: Any) -> PageCell:
         value = of(row)
-        return PageCell(NONE) if value is None else PageCell(told(value), value)
+        return PageCell(NONE) if value is None else PageCell(told(value), value, style=style)
 
     return Heading(words, cell, True)
 
@@ -107,11 +109,7 @@ def size(words: str, of: Callable[[Any], Any]) -> Heading:
 
 def moment(words: str, of: Callable[[Any], Any]) -> Heading:
     """A column of times."""
-    return Heading(words, lambda row: _time_cell(of(row)), True)
-
-
-def _time_cell(value: int | None) -> PageCell:
-    return PageCell(NONE) if value is None else PageCell(until_words(value), value, style="time")
+    return _of_number(words, of, until_words, "time")
 
 
 _SIZES = frozenset({"bytes", "disk_bytes", "freed_now", "freed_later"})
