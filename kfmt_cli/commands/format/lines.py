@@ -17,32 +17,24 @@ def drawn(layout: Layout, theme: Theme, screen: int | None) -> Iterator[str]:
     yield from (f" {line}\n" for line in textwrap.wrap(layout.doc, (screen or 100) - 2))
     yield theme.paint("dim", f" Source: {layout.source}") + "\n\n"
     entries = list(entries_of(layout))
-    names = ["  " * (len(entry.path) - 1) + entry.path[-1] for entry in entries]
-    kinds = [entry.bits or entry.type for entry in entries]
-    columns = [
-        ["" if entry.at is None else str(entry.at) for entry in entries],
-        names,
-        kinds,
-        [entry.versions for entry in entries],
-    ]
-    titles = ["offset", "field", "type", "versions"]
-    if not any(columns[3]):
-        del columns[3], titles[3]
-    if not any(columns[0]):
-        del columns[0], titles[0]
-    widths = [max(map(len, [title, *of])) for title, of in zip(titles, columns, strict=True)]
-    left = 1 + sum(width + 2 for width in widths)
+    columns = {
+        "offset": ["" if entry.at is None else str(entry.at) for entry in entries],
+        "field": ["  " * (len(entry.path) - 1) + entry.path[-1] for entry in entries],
+        "type": [entry.bits or entry.type for entry in entries],
+        "versions": [entry.versions for entry in entries],
+    }
+    shown = []
+    for title, cells in columns.items():
+        if any(cells) or title in ("field", "type"):
+            width = max(map(len, (title, *cells)))
+            aligned = str.rjust if title == "offset" else str.ljust
+            shown.append([title.ljust(width), *(aligned(cell, width) for cell in cells)])
+    heading, *rows = map("  ".join, zip(*shown, strict=True))
+    left = len(f" {heading}  ")
     room = max((screen or 120) - left, 24)
-    heading = "  ".join(f"{title:<{width}}" for title, width in zip(titles, widths, strict=True))
-    yield theme.paint("bold", f" {heading}  meaning".rstrip()) + "\n"
-    for i, entry in enumerate(entries):
-        cells = [column[i] for column in columns]
-        if titles[0] == "offset":
-            cells[0] = cells[0].rjust(widths[0])
-        first = " " + "  ".join(
-            f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)
-        )
-        lines = textwrap.wrap(entry.meaning, room) or [""]
-        yield f"{first}  {lines[0]}".rstrip() + "\n"
-        yield from (" " * left + line + "\n" for line in lines[1:])
+    yield theme.paint("bold", f" {heading}  meaning") + "\n"
+    for row, entry in zip(rows, entries, strict=True):
+        first, *more = textwrap.wrap(entry.meaning, room) or [""]
+        yield f" {row}  {first}".rstrip() + "\n"
+        yield from (" " * left + line + "\n" for line in more)
     yield "\n"
