@@ -13,6 +13,7 @@ from typing import Any
 from kfmt_cli.arrow.export.output import read_whole
 from kfmt_cli.commands.report.page.page_data import PageData
 from kfmt_cli.commands.report.report_data import about
+from kfmt_cli.commands.stat.log_shapes import STRIP_NUMBERS
 from kfmt_cli.core.file_systems import file_system_at
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.urls import absolute, is_local
@@ -91,8 +92,7 @@ class _JobPage:
         self._sums(file.rpartition("/")[0], (row.topic, row.partition)).add(row, 1)
         if len(self.data.of(SEGMENT_STRIP.name)) >= MOST_LOGS:
             return
-        names = ("file", "base_offset", "bytes", "batches", "records", "last_offset")
-        known = {name: row[name] for name in (*names, "min_timestamp", "max_timestamp")}
+        known = {name: row[name] for name in ("file", "base_offset", *STRIP_NUMBERS)}
         self.data.put(SEGMENT_STRIP, {**known, "cells": []})
 
     def take_finding(self, row: Fields) -> None:

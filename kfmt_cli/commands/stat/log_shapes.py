@@ -32,6 +32,8 @@ MOST_ROWS = 6_000  # time buckets of all topics
 CELLS = 16_000  # in the strips of all logs
 MOST_CELLS = 96  # in a strip
 MOST_STRIPS = 1_500
+# Of the statistics of a log.
+STRIP_NUMBERS = ("bytes", "batches", "records", "last_offset", "min_timestamp", "max_timestamp")
 MOST_INDEX = 16 << 20  # bytes of an index, more than a broker's default maximum
 
 
@@ -125,18 +127,12 @@ class Shapes:
         self.orders.setdefault(partition.name, TimeOrder()).add(shape.order)
         if shape.strip is None:
             return
-        cells = list(shape.strip.cells())
         row: dict[str, object] = {
             "file": file.name,
             "base_offset": file.base_offset,
-            "bytes": found.bytes,
-            "batches": found.batches,
-            "records": found.records,
-            "last_offset": found.last_offset,
-            "min_timestamp": found.min_timestamp,
-            "max_timestamp": found.max_timestamp,
+            **{name: getattr(found, name) for name in STRIP_NUMBERS},
             "index_entries": shape.strip.index_entries,
-            "cells": [cell.values() for cell in cells],
+            "cells": [cell.values() for cell in shape.strip.cells()],
         }
         self._strips.append(row)
 
