@@ -1,7 +1,7 @@
-"""The holes in a salvaged log, and the choice of the batches that are in sequence.
+"""The holes in a salvaged log, and the choice of the remains of damaged batches that fill them.
 
-A batch is kept if its offsets continue the previous ones. The checksum of magic 2 does not cover
-the base offset: if offsets do not increase, the batch that its neighbours contradict is dropped.
+Remains are kept if their offsets continue the previous ones. A damaged batch may state any offset:
+if offsets do not increase, the batch that its neighbours contradict is dropped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Copies the undamaged batches of a log, byte for byte, and reports the holes between them.
 
 A batch is kept if its header, its checksum and each of its records are undamaged, and if its
-offsets continue the previous ones (`holes.py`) and are below the next segment's.
+offsets are below the next segment's. Logs whose undamaged batches are not in order are arranged
+instead (`arrange.py`).
 """
 
 from __future__ import annotations
@@ -29,15 +30,7 @@ from kfmt_cli.log.open_log import OpenLog
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.writing.convert.reencode import Producer, Reencoded, reencoded
 from kfmt_cli.writing.salvage.arrange import HeldBatches
-from kfmt_cli.writing.salvage.holes import (
-    LOOK_AHEAD,
-    NO_END,
-    Hole,
-    Holes,
-    Put,
-    Salvaged,
-    in_sequence,
-)
+from kfmt_cli.writing.salvage.holes import NO_END, Hole, Holes, Put, Salvaged
 
 # Codes for a batch that may be undamaged, but misplaced.
 _OF_PLACES = (codes.OFFSETS_BACKWARDS, codes.OFFSET_OUT_OF_SEGMENT)
@@ -56,24 +49,8 @@ class _SalvagedPiece:
     stretch: Stretch
     sound: BoolArray
     """The mask of batches that are undamaged by themselves."""
-    beyond: BoolArray
-    """The mask of batches that reach into the next segment."""
     split: list[Reencoded]
     """The remains of the others."""
-
-    @property
-    def firsts(self) -> list[int]:
-        """The base offsets of its first batches that may be kept."""
-        rows = np.flatnonzero(self.sound & ~self.beyond)[:LOOK_AHEAD]
-        bases: list[int] = self.run.batches.base_offset[rows].tolist()
-        return bases
-
-    def reasons(self, misplaced: IntArray) -> list[tuple[int, str]]:
-        """Why undamaged batches are dropped, by position. misplaced: rows out of sequence."""
-        beyond = np.flatnonzero(self.sound & self.beyond)
-        named = ((beyond, SEGMENTS_OVERLAP), (misplaced, codes.OFFSETS_BACKWARDS))
-        position = self.run.batches.position
-        return [(at, code.name) for rows, code in named for at in position[rows].tolist()]
 
 
 @dataclass(slots=True)
@@ -122,7 +99,7 @@ class Salvager:
         producers: set[Producer] = set()
         with open_checked(log, read_ahead=False) as opened:
             total = Stretch(True, self.limit, base)
-            for piece in self._pieces(opened, base, NO_END, advance):
+            for piece in self._pieces(opened, base, advance):
                 findings = total.join(piece.stretch)
                 found(findings)
                 errors = [
@@ -144,19 +121,18 @@ class Salvager:
         return Scanned(log, held, size, places, named, split, producers)
 
     def _pieces(
-        self, opened: OpenLog, base: int, until: int, advance: Callable[[int], None]
+        self, opened: OpenLog, base: int, advance: Callable[[int], None]
     ) -> Iterator[_SalvagedPiece]:
         """Check the runs of a log's batches, on several threads."""
 
         def look(run: Block) -> _SalvagedPiece:
             stretch = Stretch(True, self.limit, base)
             stretch.take(run)
-            beyond = run.batches.last_offset >= until
             sound = _sound(run, stretch.findings)
             split = self._split(run, sound, stretch.findings, base) if self.split else []
             if self.split and opened.size is not None:
                 split += self._cut_short(opened, run, base)
-            return _SalvagedPiece(run, stretch, sound, beyond, split)
+            return _SalvagedPiece(run, stretch, sound, split)
 
         workers = self.jobs if opened.is_large else 0
         yield from map_ordered(look, self._ahead(opened.blocks, advance), workers, is_heavy)
@@ -170,7 +146,8 @@ class Salvager:
         found: Callable[[list[Finding]], None] = lambda _: None,
         advance: Callable[[int], None] = lambda _: None,
     ) -> Salvaged:
-        """Salvage the next log; raises InputError.
+        """Salvage the next log, in which the offsets of undamaged batches increase; raises
+        InputError.
 
         until: the base offset of the next segment with content, `NO_END` without one. put: receives
         the bytes of the batches kept. tell: receives each hole. found: receives the findings.
@@ -181,11 +158,10 @@ class Salvager:
         holes = Holes(done, tell, put, until, self.producers)
         with open_checked(log, read_ahead=False) as opened:
             total = Stretch(True, self.limit, base)
-            pieces = self._pieces(opened, base, until, advance)
-            for piece, following in _with_next(pieces):
+            for piece in self._pieces(opened, base, advance):
                 findings = total.join(piece.stretch)
                 found(findings)
-                self._piece(piece, following, done, holes, findings)
+                self._piece(piece, done, holes, findings)
             done.bytes = opened.reader.bytes_read
             holes.close(done.bytes, None if until == NO_END else until)
         self.last_offset = done.last_offset
@@ -218,18 +194,22 @@ class Salvager:
     def _piece(
         self,
         piece: _SalvagedPiece,
-        following: list[int],
         done: Salvaged,
         holes: Holes,
         findings: list[Finding],
     ) -> None:
-        """Copy the batches that are undamaged and in sequence."""
+        """Copy the undamaged batches that have a place. The remains of damaged ones may have taken
+        it."""
         batches = piece.run.batches
-        rows = np.flatnonzero(piece.sound & ~piece.beyond)
-        base, last = batches.base_offset[rows], batches.last_offset[rows]
-        taken = in_sequence(base, last, done.last_offset, following)
-        holes.seen(findings, piece.reasons(rows[~taken]), piece.split)
-        rows = rows[taken]
+        beyond = batches.last_offset >= holes.until
+        early = ~beyond & (batches.base_offset <= done.last_offset)
+        left_out = [
+            (at, code.name)
+            for rows, code in ((beyond, SEGMENTS_OVERLAP), (early, codes.OFFSETS_BACKWARDS))
+            for at in batches.position[piece.sound & rows].tolist()
+        ]
+        holes.seen(findings, left_out, piece.split)
+        rows = np.flatnonzero(piece.sound & ~beyond & ~early)
         position, size = batches.position[rows], batches.size[rows]
         # Copy contiguous batches together.
         begins = np.flatnonzero(np.diff(position) != size[:-1]) + 1
@@ -285,17 +265,6 @@ def _sound(run: Block, findings: list[Finding]) -> BoolArray:
         inside = (owner >= 0) & (at < (batches.position + batches.size)[owner])
         sound[owner[inside]] = False
     return sound
-
-
-def _with_next(pieces: Iterator[_SalvagedPiece]) -> Iterator[tuple[_SalvagedPiece, list[int]]]:
-    """Each piece with the base offsets of the next piece's batches that may be kept."""
-    held: _SalvagedPiece | None = None
-    for piece in pieces:
-        if held is not None:
-            yield held, piece.firsts
-        held = piece
-    if held is not None:
-        yield held, []
 
 
 @dataclass(frozen=True, slots=True)
