@@ -10,11 +10,12 @@ import errno
 import os
 import shutil
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path, PurePath
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from kfmt_cli.core.claims import Claim
 from kfmt_cli.core.layout.wire import Buffer
@@ -29,8 +30,33 @@ from kfmt_cli.disk.tree import listing
 from kfmt_cli.errors import InputError, OutputError, UsageError
 from kfmt_cli.writing.unfinished import claim_file, claim_folder, take_away
 
+T = TypeVar("T")
 
-class OutputFile:
+
+class Unfinished(ABC):
+    """What is written in a `with` block, and complete at its end; after an error, it is left as it
+    is."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Complete it."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Close its files as they are; does nothing after `close`."""
+
+    def __enter__(self: T) -> T:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        try:
+            if kind is None:
+                self.close()
+        finally:
+            self.abandon()
+
+
+class OutputFile(Unfinished):
     """A file being written; raises OutputError. path: its final path, for messages."""
 
     def __init__(self, path: Path, temporary: Path) -> None:
@@ -54,7 +80,6 @@ class OutputFile:
             self._file.close()
 
     def abandon(self) -> None:
-        """Close the file as it is."""
         with suppress(OSError):  # unwritten data is discarded anyway
             self._file.close()
 
@@ -106,12 +131,8 @@ class Staging:
 
     def put(self, name: str, data: bytes) -> None:
         """Write a complete file under the folder."""
-        out = self.file(name)
-        try:
+        with self.file(name) as out:
             out.write(data)
-            out.close()
-        finally:
-            out.abandon()
 
     def lift(self, folder: Path) -> None:
         """Move the files of a folder up to the top, for output with only one folder."""
@@ -332,20 +353,16 @@ def need_apart(path: str, inputs: Iterable[str]) -> None:
 def carry(staging: Staging, file: Input, name: str) -> None:
     """Copy a file with its times and permissions, or nothing of it if it cannot be read; raises
     InputError. name: its path under DST."""
-    out = staging.file(name)
     try:
-        with file_at(file.path) as source:
+        with staging.file(name) as out, file_at(file.path) as source:
             while data := source.read(1 << 20):
                 out.write(data)
-        out.close()
         copy_times(file.path, staging.folder / name)
     except (InputError, OSError) as error:  # not of the output
         (staging.folder / name).unlink()
         if isinstance(error, InputError):
             raise
         raise InputError(f"{file.name}: cannot be read: {error.strerror}") from error
-    finally:
-        out.abandon()
 
 
 def copy_times(source: str, to: Path) -> None:

@@ -20,7 +20,7 @@ from kfmt_cli.broker.defaults import (
 from kfmt_cli.errors import InputError
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.writing.batches import Written
-from kfmt_cli.writing.output import OutputFile, Staging
+from kfmt_cli.writing.output import OutputFile, Staging, Unfinished
 from kfmt_cli.writing.segment_writer import SegmentWriter
 
 
@@ -46,7 +46,7 @@ class Snapshot:
     batches: list[int]
 
 
-class RollingWriter:
+class RollingWriter(Unfinished):
     """Writes batches into segments. logs, snapshots: the files written, by folder."""
 
     def __init__(self, staging: Staging, rolling: Rolling) -> None:
@@ -156,7 +156,6 @@ class RollingWriter:
         self._segment = self._snapshot = None
 
     def abandon(self) -> None:
-        """Close open files as they are."""
         if self._segment is not None:
             self._segment.abandon()
         if self._snapshot is not None:

@@ -6,10 +6,10 @@ from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES, MOST_SEGMENT_BYTES
 from kfmt_cli.broker.index import IndexBuilder
 from kfmt_cli.errors import OutputError
 from kfmt_cli.writing.batches import Written
-from kfmt_cli.writing.output import Staging
+from kfmt_cli.writing.output import Staging, Unfinished
 
 
-class SegmentWriter:
+class SegmentWriter(Unfinished):
     """Writes batches and indexes them. name: the log's, under the staging folder."""
 
     def __init__(
@@ -35,7 +35,6 @@ class SegmentWriter:
         self._log.write(batches.data)
 
     def abandon(self) -> None:
-        """Close the files as they are; does nothing after `close`."""
         self._log.abandon()
 
     def close(self) -> None:

@@ -159,16 +159,13 @@ class PartitionRestorer:
     def restore(self, rows: Iterable[pa.RecordBatch]) -> None:
         """Write all records, in offset order; raises InputError, OutputError."""
         take = self._loose if self._batches is None else self._described
-        try:
+        with self.writer:
             for part in rows:
                 if len(fresh := self._fresh(part)):
                     take(fresh)
             if self._batches is not None:
                 self._described(None)
             self._growing.close()
-            self.writer.close()
-        finally:
-            self.writer.abandon()
         self.counts.records = self._growing.records
         if self._batches is not None:
             of_v2 = self._growing.records - self._undeclared

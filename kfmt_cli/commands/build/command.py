@@ -84,11 +84,8 @@ class Build:
             run.left_over(staging.left_over)
             writer = RollingWriter(staging, self.rolling)
             builder = SegmentBuilder(self.options, writer, self.rolling.by_file, self.topic)
-            try:
+            with writer:
                 builder.build(self._pieces(source))
-                writer.close()
-            finally:
-                writer.abandon()
             if not writer.logs and not writer.snapshots:
                 raise InputError(f"{source}: contains no records")
             self._finish(staging, writer.logs, writer.snapshots)
@@ -189,14 +186,10 @@ def build_notes(run: Run, source: str, destination: str, force: bool) -> None:
     n_messages = 0
     with staged(destination, force) as staging:
         run.left_over(staging.left_over)
-        file = staging.file(FILE)
-        try:
+        with staging.file(FILE) as file:
             for message in write_notes(source):
                 file.write(message)
                 n_messages += 1
-            if not n_messages:
-                raise InputError(f"{source}: contains no messages")
-            file.close()
-        finally:
-            file.abandon()
+        if not n_messages:
+            raise InputError(f"{source}: contains no messages")
     run.sink.remark(f"{count(n_messages, 'message')} in {destination}/{FILE}", "")

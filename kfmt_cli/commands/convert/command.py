@@ -80,12 +80,8 @@ class Convert:
             raise InputError(
                 f"{log.name}: the file name does not start with a 20-digit base offset"
             )
-        writer = SegmentWriter(staging, below, base)
-        try:
+        with SegmentWriter(staging, below, base) as writer:
             counts = self.converter.convert(log, writer, progress.advance)
-            writer.close()
-        finally:
-            writer.abandon()
         if not counts.damaged or self.skip_damaged:
             self._read_back(staging.folder / below, log, counts.digest, progress)
         numbers: dict[str, int | None] = {name: getattr(counts, name) for name in COUNTED}

@@ -399,24 +399,20 @@ class Salvage:
         progress: Progress,
     ) -> Salvaged | None:
         """Salvage one log; None if it could not be read."""
-        out = staging.file(name)
         result = Result(SALVAGED, log.name, LOG.name)
 
         def tell(hole: Hole) -> None:
             self._hole(log, hole)
 
         try:
-            done = salvager.salvage(log, until, out.write, tell, result.take, progress.advance)
-            out.close()
+            with staging.file(name) as out:
+                done = salvager.salvage(log, until, out.write, tell, result.take, progress.advance)
             # Retention of messages without timestamps uses the file time.
             copy_times(log.path, staging.folder / name)
         except InputError as error:
             self.run.complain(str(error))
-            out.abandon()
             (staging.folder / name).unlink()
             return None
-        finally:
-            out.abandon()
         result.numbers = {counted: getattr(done, counted) for counted in COUNTED}
         self._tell_result(result, done.holes)
         return done

@@ -83,7 +83,8 @@ def write_arranged(
     end = -1
     for base, parts in made.arranged.segments:
         name = f"{below}/{base:020}{LOG.suffix}"
-        _write_parts(staging.file(name), scanned, made.data, parts)
+        with staging.file(name) as out:
+            _write_parts(out, scanned, made.data, parts)
         first = next((part.log for part in parts if part.log < len(scanned)), None)
         if first is not None:
             # Retention of messages without timestamps uses the file's modification time.
@@ -99,7 +100,8 @@ def write_arranged(
         folder = ASIDE if number == 1 else f"{ASIDE}-{number}"
         for parts in _by_reach(lane):
             name = f"{below}/{folder}/{max(parts[0].first_offset, 0):020}{LOG.suffix}"
-            _write_parts(staging.file(name), scanned, made.data, parts)
+            with staging.file(name) as out:
+                _write_parts(out, scanned, made.data, parts)
             aside.append(name)
     return written, aside
 
@@ -119,24 +121,20 @@ def _by_reach(lane: Sequence[Neighbours]) -> Iterator[list[Neighbours]]:
 def _write_parts(
     out: OutputFile, scanned: Sequence[Scanned], data: bytes, parts: Sequence[Neighbours]
 ) -> None:
-    """Copy parts of logs into a file, in order, and sync it to disk."""
-    try:
-        for part in parts:
-            at, end = part.position, part.position + part.size
-            if part.log == len(scanned):
-                out.write(data[at:end])
-                continue
-            log = scanned[part.log].log
-            with closing(open_source(log.path, log.name)) as source:
-                while at < end:
-                    n = min(PIECE, end - at)
-                    piece = source.block(at, n, n)
-                    assert piece, f"{log.name} byte {at}: the file was truncated"
-                    out.write(piece)
-                    at += len(piece)
-        out.close()
-    finally:
-        out.abandon()
+    """Copy parts of logs into a file, in order."""
+    for part in parts:
+        at, end = part.position, part.position + part.size
+        if part.log == len(scanned):
+            out.write(data[at:end])
+            continue
+        log = scanned[part.log].log
+        with closing(open_source(log.path, log.name)) as source:
+            while at < end:
+                n = min(PIECE, end - at)
+                piece = source.block(at, n, n)
+                assert piece, f"{log.name} byte {at}: the file was truncated"
+                out.write(piece)
+                at += len(piece)
 
 
 def placed_offsets(scanned: Sequence[Scanned], made: Rearranged) -> Ranges:
