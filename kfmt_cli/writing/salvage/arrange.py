@@ -34,18 +34,16 @@ class HeldBatches:
     base: IntArray
     last: IntArray
     crc: IntArray
+    epoch: IntArray
+    """Leader epochs, -1 if unknown."""
     replaces: bool = False
     """Whether it is a completed copy, which a broker puts in the place of other segments."""
-    epoch: IntArray | None = None
-    """Leader epochs, -1 if unknown."""
 
     def within(self, low: int, end: int) -> HeldBatches:
         """Those with offsets from `low` on, and all below `end`."""
         rows = (self.last >= low) & (self.last < end)
-        names = ("position", "size", "base", "last", "crc")
-        chosen = {name: getattr(self, name)[rows] for name in names}
-        epoch = None if self.epoch is None else self.epoch[rows]
-        return replace(self, **chosen, epoch=epoch)
+        names = ("position", "size", "base", "last", "crc", "epoch")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     @property
     def offsets(self) -> Ranges:
@@ -64,8 +62,6 @@ class HeldBatches:
     def epochs_in(self, position: int, size: int) -> list[tuple[int, int]]:
         """The leader epochs of the batches in a part of the log, each with its first offset."""
         rows = self._rows_in(position, size)
-        if self.epoch is None or not len(rows):
-            return []
         firsts = rows[np.diff(self.epoch[rows], prepend=-2) != 0]
         return list(zip(self.epoch[firsts].tolist(), self.base[firsts].tolist(), strict=True))
 
@@ -251,18 +247,14 @@ class _Taken:
         refused = [*rows[~free].tolist(), *chosen[~sound].tolist()]
         chosen = chosen[sound]
         at = np.searchsorted(self.base, log.base[chosen])
-        for name in ("base", "last", "crc", "size"):
+        for name in ("base", "last", "crc", "size", "epoch"):
             setattr(self, name, np.insert(getattr(self, name), at, getattr(log, name)[chosen]))
-        epoch = -1 if log.epoch is None else log.epoch[chosen]
-        self.epoch = np.insert(self.epoch, at, epoch)
         self.log = np.insert(self.log, at, number)
         self.row = np.insert(self.row, at, chosen)
         return refused
 
     def continues(self, log: HeldBatches, rows: IntArray) -> BoolArray:
         """The mask of batches whose leader epoch is between those of their neighbours."""
-        if log.epoch is None:
-            return np.ones(len(rows), np.bool_)
         epoch = log.epoch[rows]
         at = np.searchsorted(self.base, log.base[rows])
         # The batch before, not the greatest so far: no checksum covers the epoch.

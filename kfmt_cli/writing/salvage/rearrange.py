@@ -68,6 +68,7 @@ def rearranged(scanned: Sequence[Scanned]) -> Rearranged:
         np.array([reencoded.base_offset for _, reencoded in split], np.int64),
         np.array([reencoded.last_offset for _, reencoded in split], np.int64),
         np.zeros(len(split), np.int64),
+        np.full(len(split), -1),
     )
     # A damaged copy must not replace other segments.
     held = [replace(part.held, replaces=False) if part.named else part.held for part in scanned]

@@ -115,8 +115,8 @@ class Salvager:
             size = opened.reader.bytes_read
         columns = np.concatenate([np.empty((len(_HELD), 0), np.int64), *tables], axis=1)
         order = np.argsort(columns[0], kind="stable")
-        position, batch_size, first, last, crc, epoch = (column[order] for column in columns)
-        held = HeldBatches(base, position, batch_size, first, last, crc, replaces, epoch)
+        position, batch_size, first, last, crc, epoch = columns[:, order]
+        held = HeldBatches(base, position, batch_size, first, last, crc, epoch, replaces)
         places = np.concatenate([np.empty(0, np.int64), *positions])
         return Scanned(log, held, size, places, named, split, producers)
 
