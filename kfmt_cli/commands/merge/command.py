@@ -151,8 +151,7 @@ class Merge:
             self._refuse(partition, NO_BATCH)
             return False
         below = PurePath(_directory_of(partition, best))
-        made = Rearranged(arranged, [], b"", len(scans))
-        written, _ = write_arranged(staging, str(below), scans, made, -1)
+        written, _ = write_arranged(staging, str(below), Rearranged(scans, arranged), -1)
         made_logs = [classify(str(staging.folder / name), name) for name in written]
         self._carry(staging, below, (best, *others), made_logs[0])
         write_missing(staging, below, made_logs, self.interval, Gaps(made_logs[0].base - 1))

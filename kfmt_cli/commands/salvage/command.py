@@ -48,7 +48,6 @@ from kfmt_cli.writing.salvage.holes import NO_END, Gaps, Hole, Salvaged
 from kfmt_cli.writing.salvage.rearrange import (
     ASIDE,
     Rearranged,
-    placed_offsets,
     rearranged,
     told_of,
     write_arranged,
@@ -333,12 +332,10 @@ class Salvage:
         made = rearranged(scanned)
         named = (log.base for log in partition.logs if extents.get(log.path) is None)
         last = max(named, default=0)
-        written, aside = write_arranged(staging, str(partition.below), scanned, made, last)
+        written, aside = write_arranged(staging, str(partition.below), made, last)
         for name in aside:
             self._index(staging, classify(str(staging.folder / name), name), PurePath(name).parent)
-        placed = placed_offsets(scanned, made)
-        for number, (one, result) in enumerate(zip(scanned, results, strict=True)):
-            done, holes = told_of(scanned, number, made, placed)
+        for one, result, (done, holes) in zip(scanned, results, told_of(made), strict=True):
             result.numbers = {counted: getattr(done, counted) for counted in COUNTED}
             for hole in holes:
                 self._hole(one.log, hole)

@@ -27,12 +27,13 @@ PIECE = 8 << 20
 class Rearranged:
     """The places of all batches."""
 
+    scanned: Sequence[Scanned]
+    """The logs."""
     arranged: Arranged
-    split: list[tuple[int, Reencoded]]
+    split: Sequence[tuple[int, Reencoded]] = ()
     """The remains of damaged batches, with the index of their log."""
-    data: bytes
+    data: bytes = b""
     """Their bytes, consecutively."""
-    n_logs: int
 
     def placed(self, number: int) -> list[Reencoded]:
         """The remains of a log's damaged batches that have a place."""
@@ -40,7 +41,7 @@ class Rearranged:
         mine = [
             (around.position, around.position + around.size)
             for around in every
-            if around.log == self.n_logs
+            if around.log == len(self.scanned)
         ]
         found, at = [], 0
         for log, reencoded in self.split:
@@ -72,11 +73,11 @@ def rearranged(scanned: Sequence[Scanned]) -> Rearranged:
     )
     # A damaged copy must not replace other segments.
     held = [replace(part.held, replaces=False) if part.named else part.held for part in scanned]
-    return Rearranged(arrange(held, spare), split, b"".join(map(bytes, data)), len(scanned))
+    return Rearranged(scanned, arrange(held, spare), split, b"".join(map(bytes, data)))
 
 
 def write_arranged(
-    staging: Staging, below: str, scanned: Sequence[Scanned], made: Rearranged, last: int
+    staging: Staging, below: str, made: Rearranged, last: int
 ) -> tuple[list[str], list[str]]:
     """Write the segments and the batches set aside; returns the names of both. last: the base
     offset of the last log of which nothing was placed."""
@@ -85,11 +86,11 @@ def write_arranged(
     for base, parts in made.arranged.segments:
         name = f"{below}/{base:020}{LOG.suffix}"
         with staging.file(name) as out:
-            _write_parts(out, scanned, made.data, parts)
-        first = next((part.log for part in parts if part.log < len(scanned)), None)
+            _write_parts(out, made, parts)
+        first = next((part.log for part in parts if part.log < len(made.scanned)), None)
         if first is not None:
             # Retention of messages without timestamps uses the file's modification time.
-            copy_times(scanned[first].log.path, staging.folder / name)
+            copy_times(made.scanned[first].log.path, staging.folder / name)
         written.append(name)
         end = parts[-1].last_offset
     if last > end:  # an empty segment at the end sets the log end offset
@@ -102,7 +103,7 @@ def write_arranged(
         for parts in _by_reach(lane):
             name = f"{below}/{folder}/{max(parts[0].first_offset, 0):020}{LOG.suffix}"
             with staging.file(name) as out:
-                _write_parts(out, scanned, made.data, parts)
+                _write_parts(out, made, parts)
             aside.append(name)
     return written, aside
 
@@ -119,16 +120,14 @@ def _by_reach(lane: Sequence[Neighbours]) -> Iterator[list[Neighbours]]:
         yield held
 
 
-def _write_parts(
-    out: OutputFile, scanned: Sequence[Scanned], data: bytes, parts: Sequence[Neighbours]
-) -> None:
+def _write_parts(out: OutputFile, made: Rearranged, parts: Sequence[Neighbours]) -> None:
     """Copy parts of logs into a file, in order."""
     for part in parts:
         at, end = part.position, part.position + part.size
-        if part.log == len(scanned):
-            out.write(data[at:end])
+        if part.log == len(made.scanned):
+            out.write(made.data[at:end])
             continue
-        log = scanned[part.log].log
+        log = made.scanned[part.log].log
         with closing(open_source(log.path, log.name)) as source:
             while at < end:
                 n = min(PIECE, end - at)
@@ -138,24 +137,24 @@ def _write_parts(
                 at += len(piece)
 
 
-def placed_offsets(scanned: Sequence[Scanned], made: Rearranged) -> Ranges:
-    """The offsets of the undamaged batches in the segments."""
+def told_of(made: Rearranged) -> Iterator[tuple[Salvaged, list[Hole]]]:
+    """The result for each log: its counts, and the byte ranges that are not in the segments."""
     parts = (part for _, parts in made.arranged.segments for part in parts)
-    return merged(
+    placed = merged(
         range_
         for part in parts
-        if part.log < len(scanned)
-        for range_ in scanned[part.log].held.offsets_in(part.position, part.size)
+        if part.log < len(made.scanned)
+        for range_ in made.scanned[part.log].held.offsets_in(part.position, part.size)
     )
+    for number in range(len(made.scanned)):
+        done, holes = _of_log(made, number)
+        yield done, [_without_placed(hole, placed) for hole in holes]
 
 
-def told_of(
-    scanned: Sequence[Scanned], number: int, made: Rearranged, placed: Ranges
-) -> tuple[Salvaged, list[Hole]]:
-    """The result for a log: its counts, and the byte ranges that are not in the segments. placed:
-    the offsets that are, from whichever log."""
-    one = scanned[number]
-    bases = (part.held.base_offset for part in scanned)
+def _of_log(made: Rearranged, number: int) -> tuple[Salvaged, list[Hole]]:
+    """The result for a log, whose holes miss offsets even if other logs have them."""
+    one = made.scanned[number]
+    bases = (part.held.base_offset for part in made.scanned)
     until = min((base for base in bases if base > one.held.base_offset), default=NO_END)
     every = (part for _, parts in made.arranged.segments for part in parts)
     mine = sorted(
@@ -181,7 +180,7 @@ def told_of(
     if one.bytes > at:
         holes.append(_hole(one, named, split, (at, one.bytes), (after, end)))
     done.holes = len(holes)
-    return done, [_without_placed(hole, placed) for hole in holes]
+    return done, holes
 
 
 def _without_placed(hole: Hole, placed: Ranges) -> Hole:
