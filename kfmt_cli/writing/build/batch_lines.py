@@ -26,7 +26,7 @@ from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.writing.batches import CODEC_MASK, DraftTable
 from kfmt_cli.writing.build.drafts import MAX_DELTA, MAX_OFFSET, Open, cut
 from kfmt_cli.writing.build.jsonl import AttributesOfLine, Batch, Record, wrong
-from kfmt_cli.writing.build.loose import Plan
+from kfmt_cli.writing.build.loose import Plan, counted
 from kfmt_cli.writing.build.open_partition import OpenPartition, check_base_offset, check_offsets
 from kfmt_cli.writing.build.options import Options
 from kfmt_cli.writing.build.parse import field_of, integers, records_of
@@ -78,8 +78,7 @@ def plan_more(
     """
     draft = begun.draft
     _check_producers(chosen)
-    start = partition.last_record + 1
-    _, offsets = _resolve([line], chosen, [len(chosen)], start, start)
+    offsets = counted(chosen, partition.last_record + 1)
     check_offsets(chosen, offsets, partition.last_record)
     times = integers(chosen, "timestamp", lambda _: _time_of(line))
     records = records_of(chosen, offsets, times, 0)
@@ -125,14 +124,12 @@ def _resolve(
     records: Sequence[Record],
     counts: Sequence[int],
     start: int,
-    goes_on: int | None = None,
 ) -> tuple[IntArray, IntArray]:
     """The base offsets and the records' offsets; a missing one follows the previous offset.
 
-    start: the first free offset. goes_on: the next offset, if the records continue the first line's
-    batch.
+    start: the first free offset.
     """
-    known = goes_on is None and None not in field_of(lines, "base_offset")
+    known = None not in field_of(lines, "base_offset")
     if known and None not in field_of(records, "offset"):
         return integers(lines, "base_offset", 0), integers(records, "offset", 0)
     bases: list[int] = []
@@ -144,7 +141,7 @@ def _resolve(
         if base is None:
             base = start if first is None else first
         bases.append(base)
-        start = base if goes_on is None else goes_on
+        start = base
         for record in records[at : at + n]:
             following.append(start)
             start = (start if record.offset is None else record.offset) + 1

@@ -39,7 +39,7 @@ def plan_loose(
 ) -> Plan:
     """Plan the batches of some records; raises LineError. begun: the previous batch, if open."""
     chosen = list(lines)
-    offsets = _counted(chosen, partition.next_offset)
+    offsets = counted(chosen, partition.next_offset)
     check_offsets(chosen, offsets, partition.last_offset)
     times = integers(chosen, "timestamp", options.now)
     records = records_of(chosen, offsets, times, options.timestamp_type or 0)
@@ -109,7 +109,7 @@ def _producers(
     return producers, epochs, control, transactional
 
 
-def _counted(lines: Sequence[Record], start: int) -> IntArray:
+def counted(lines: Sequence[Record], start: int) -> IntArray:
     """The offsets; a missing one follows the previous offset."""
     following = []
     for line in lines:
