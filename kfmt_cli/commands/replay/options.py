@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,7 +11,6 @@ from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import Common, common, paths, topic_name
 from kfmt_cli.cli.selection_options import bounds
 from kfmt_cli.errors import UsageError
-from kfmt_cli.log.selection.select import Selection
 
 
 @command(name="replay", short_help="Send records from disks to a live cluster.")
@@ -52,16 +52,9 @@ from kfmt_cli.log.selection.select import Selection
 def replay(
     paths: tuple[str, ...],
     bootstrap_server: str | None,
-    topics: tuple[str, ...],
-    wanted: Selection,
-    as_topic: str | None,
-    by_key: bool,
-    groups: bool,
-    state: Path | None,
-    rate: int | None,
     dry_run: bool,
-    producer_config: Path | None,
     common: Common,
+    **others: Any,
 ) -> None:
     """Send the records of partitions on disks to a live cluster.
 
@@ -89,16 +82,5 @@ def replay(
         raise UsageError("give --bootstrap-server HOST:PORT, or --dry-run")
     if not dry_run and find_spec("confluent_kafka") is None:
         raise UsageError("confluent-kafka is not installed: pip install 'kfmt-cli[replay]'")
-    options = ReplayOptions(
-        bootstrap_server or "",
-        topics,
-        as_topic,
-        by_key,
-        wanted,
-        groups,
-        state,
-        rate,
-        dry_run,
-        producer_config,
-    )
+    options = ReplayOptions(bootstrap_server or "", dry_run=dry_run, **others)
     ReplayToCluster(common.run(), options, common.limit).paths(paths)
