@@ -55,20 +55,26 @@ class Written:
     """Encoded batches: their bytes and positions, and the values that indexes need."""
 
     data: bytes | bytearray | memoryview
-    starts: IntArray
     ends: IntArray
     base_offset: IntArray
     last_offset: IntArray
     max_timestamp: IntArray
     """-1 for a batch without one."""
 
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @property
+    def starts(self) -> IntArray:
+        """Where each begins: at the end of the one before it."""
+        return np.append(0, self.ends)[:-1]
+
     def part(self, first: int, last: int) -> Written:
         """Batches first..last-1."""
         rows = slice(first, last)
-        start, end = (int(self.starts[first]), int(self.ends[last - 1])) if last > first else (0, 0)
+        start, end = (int(self.ends[row - 1]) if row else 0 for row in (first, last))
         return Written(
             memoryview(self.data)[start:end],
-            self.starts[rows] - start,
             self.ends[rows] - start,
             self.base_offset[rows],
             self.last_offset[rows],
@@ -81,7 +87,6 @@ def joined(parts: Sequence[Written]) -> Written:
     shifts = np.cumsum([0, *(len(part.data) for part in parts[:-1])]).tolist()
     return Written(
         b"".join(part.data for part in parts),
-        np.concatenate([part.starts + by for part, by in zip(parts, shifts, strict=True)]),
         np.concatenate([part.ends + by for part, by in zip(parts, shifts, strict=True)]),
         np.concatenate([part.base_offset for part in parts]),
         np.concatenate([part.last_offset for part in parts]),
@@ -108,11 +113,7 @@ def write_batches(drafts: DraftTable, records: Records) -> Written:
         batch_ends = record_ends + HEADER_SIZE * np.arange(1, len(drafts) + 1)
     else:
         out, batch_ends = _compressed(out, record_ends, codecs)
-    batch_starts = np.concatenate([[0], batch_ends[:-1]])[: len(drafts)]
-    _write_headers(out, drafts, counts, batch_starts, batch_ends)
-    last = drafts.base_offset + drafts.last_offset_delta
-    base = drafts.base_offset
-    return Written(out, batch_starts, batch_ends, base, last, drafts.max_timestamp)
+    return _with_headers(out, batch_ends, drafts, counts)
 
 
 def encode_records(
@@ -147,11 +148,7 @@ def seal(draft: DraftTable, body: bytearray, n_records: int) -> Written:
     if codec:
         packed = compress(CODECS[codec], bytes(memoryview(body)[HEADER_SIZE:]))
         body[HEADER_SIZE:] = packed
-    starts, ends = np.array([0]), np.array([len(body)])
-    _write_headers(body, draft, np.array([n_records]), starts, ends)
-    base = draft.base_offset
-    last = base + draft.last_offset_delta
-    return Written(body, starts, ends, base, last, draft.max_timestamp)
+    return _with_headers(body, np.array([len(body)]), draft, np.array([n_records]))
 
 
 def _compressed(plain: bytearray, ends: IntArray, codecs: IntArray) -> tuple[bytearray, IntArray]:
@@ -171,9 +168,11 @@ def _pieces(plain: bytes, ends: IntArray, codecs: IntArray) -> Iterator[bytes]:
         start = end
 
 
-def _write_headers(
-    out: bytearray, drafts: DraftTable, counts: IntArray, starts: IntArray, ends: IntArray
-) -> None:
+def _with_headers(out: bytearray, ends: IntArray, drafts: DraftTable, counts: IntArray) -> Written:
+    """Batches whose records are encoded, with their headers in front of these."""
+    base = drafts.base_offset
+    done = Written(out, ends, base, base + drafts.last_offset_delta, drafts.max_timestamp)
+    starts = done.starts
     headers = np.zeros(len(drafts), RECORD_BATCH.dtype)
     for name in GIVEN:
         headers[name] = drafts[name]
@@ -183,6 +182,7 @@ def _write_headers(
     put_rows(out, starts, headers)
     headers["crc"] = crc_of_regions(CRC32C, memoryview(out), starts + CHECKED_FROM[2], ends)
     put_rows(out, starts, headers)
+    return done
 
 
 def put_rows(

@@ -34,10 +34,9 @@ def write_messages(drafts: DraftTable, records: Records, magic: int) -> Written:
     """
     owner = np.repeat(np.arange(len(drafts)), records.counts)
     plain, ends = encode_messages(drafts, owner, records, magic)
-    starts = np.concatenate([[0], ends[:-1]])[: len(ends)]
     offset = records.rows.offset
     times = records.rows.timestamp if magic else np.full(len(owner), -1)
-    loose = Written(plain, starts, ends, offset, offset, times)
+    loose = Written(plain, ends, offset, offset, times)
     codecs = drafts.attributes & CODEC_MASK
     if not codecs.any():
         return loose
@@ -79,7 +78,7 @@ def seal_wrapper(draft: DraftTable, body: Buffer | bytearray, magic: int) -> Wri
     kept = codec | (attributes & APPEND_TIME if magic else 0)
     data = _wrapper(magic, int(last[0]), time, kept, value)
     times = np.array([time if magic else -1])
-    return Written(data, np.array([0]), np.array([len(data)]), base, last, times)
+    return Written(data, np.array([len(data)]), base, last, times)
 
 
 def _rows(rows: Table, magic: int) -> Table:

@@ -110,21 +110,21 @@ class RollingWriter(Unfinished):
         """Append batches, rolling as a broker would; raises InputError, OutputError."""
         if self._snapshot is not None:
             self._snapshot.file.write(batches.data)
-            self._snapshot.batches.append(len(batches.starts))
+            self._snapshot.batches.append(len(batches))
             return
         first = 0
-        while first < len(batches.starts):
+        while first < len(batches):
             if self._segment is None:
                 self._start(int(batches.base_offset[first]))
             assert self._segment is not None
-            rest = batches.part(first, len(batches.starts))
+            rest = batches.part(first, len(batches))
             n = self._room(self._segment, rest)
             if n:
                 if self._first_time is None:
                     self._first_time = int(rest.max_timestamp[0])
                 self._segment.append(rest.part(0, n))
             first += n
-            if first < len(batches.starts):
+            if first < len(batches):
                 self._start(int(batches.base_offset[first]))
 
     def _room(self, segment: SegmentWriter, rest: Written) -> int:

@@ -306,9 +306,9 @@ class PartitionRestorer:
         self._growing.extend(records)
 
     def _put(self, written: Written) -> None:
-        self.counts.batches += len(written.starts)
+        self.counts.batches += len(written)
         n_known = self._known.shape[1]
-        if n_known and len(written.starts):
+        if n_known and len(written):
             last, crc, magic = self._known
             at = np.searchsorted(last, written.last_offset).clip(max=n_known - 1)
             places = written.starts + np.array(STORED_CRC_AT)[magic[at]]

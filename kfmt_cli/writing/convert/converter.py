@@ -97,7 +97,7 @@ class Converter:
         for piece in self._each(log, work, advance):
             if writer is not None and piece.written is not None:
                 writer.append(piece.written)
-                total.batches_after += len(piece.written.starts)
+                total.batches_after += len(piece.written)
             total.messages += len(piece.records.rows)
             total.batches += len(piece.good)
             total.left_out += int((~piece.good).sum())
@@ -237,8 +237,7 @@ def _leave_out_records(
 def _unchanged(part: Block, good: BoolArray) -> Written:
     """The batches unchanged, without the damaged ones."""
     batches = part.batches.select(good)
-    sizes = batches.size
-    ends = np.cumsum(sizes)
+    ends = np.cumsum(batches.size)
     starts = batches.start.tolist()
     stops = batches.end.tolist()
     if starts and ends[-1] == stops[-1] - starts[0]:
@@ -246,7 +245,7 @@ def _unchanged(part: Block, good: BoolArray) -> Written:
     else:
         data = b"".join(part.data[a:b] for a, b in zip(starts, stops, strict=True))
     base, last = batches.base_offset, batches.last_offset
-    return Written(data, ends - sizes, ends, base, last, max_timestamps(batches))
+    return Written(data, ends, base, last, max_timestamps(batches))
 
 
 def _parts(blocks: Iterator[Block], advance: Callable[[int], None]) -> Iterator[Block]:
