@@ -15,8 +15,7 @@ import numpy as np
 
 from kfmt_cli.core.codecs.checksum import CRC32C, crc_of_regions
 from kfmt_cli.core.codecs.compress import compress
-from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native import encode
+from kfmt_cli.core.layout.layout import IntArray, encoded
 from kfmt_cli.core.native.table import Table, TableColumn
 from kfmt_cli.formats.batch import CODECS, COMPRESSION, RECORD, RECORD_BATCH, TIMESTAMP_TYPE
 from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD
@@ -129,13 +128,7 @@ def encode_records(
     rows.offset_delta = rows.offset - drafts.base_offset[owner]
     append_time = drafts.attributes[owner] & APPEND_TIME != 0
     rows.timestamp_delta = np.where(append_time, 0, rows.timestamp - drafts.base_timestamp[owner])
-    bodies, sizes = RECORD.sizes(rows.data, records.headers)
-    ends = np.cumsum(sizes)
-    out = bytearray((int(ends[-1]) if len(ends) else 0) + room)
-    encode.encode(
-        records.data, RECORD.program, rows.data, records.headers, bodies, ends - sizes + gaps, out
-    )
-    return out, ends
+    return encoded(RECORD.program, records.data, rows.data, records.headers, room, gaps)
 
 
 def seal(draft: DraftTable, body: bytearray, n_records: int) -> Written:

@@ -12,9 +12,8 @@ import numpy as np
 
 from kfmt_cli.core.codecs.checksum import CRC32, crc_of_regions
 from kfmt_cli.core.codecs.compress import compress
-from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.layout.layout import IntArray, encoded
 from kfmt_cli.core.layout.wire import Buffer
-from kfmt_cli.core.native import encode
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.formats.legacy import MESSAGES
@@ -99,12 +98,8 @@ def _empty(magic: int, n: int) -> Table:
 
 def _lay_down(rows: Table, data: bytes, magic: int) -> tuple[bytearray, IntArray]:
     """Encode messages consecutively, with their checksums; also returns where each ends."""
-    layout = MESSAGES[magic]
-    bodies, sizes = layout.sizes(rows.data, NO_CHILDREN)
-    ends = np.cumsum(sizes)
-    starts = ends - sizes
-    out = bytearray(int(ends[-1]) if len(ends) else 0)
-    encode.encode(data, layout.program, rows.data, NO_CHILDREN, bodies, starts, out)
+    out, ends = encoded(MESSAGES[magic].program, data, rows.data, NO_CHILDREN)
+    starts = np.append(0, ends)[:-1]
     crcs = crc_of_regions(CRC32, memoryview(out), starts + CHECKED_FROM[magic], ends)
     places = np.frombuffer(out, np.uint8)
     stored = crcs.astype(">u4").view(np.uint8).reshape(-1, 4)

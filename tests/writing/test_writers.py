@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bench.make_files import SEEDS
 from kfmt_cli.core.codecs.compress import LZ4_DESCRIPTOR, XERIAL_HEADER, compress
 from kfmt_cli.core.codecs.decompress import LZ4_MAGIC, Limit, decompress
-from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.layout.layout import IntArray, encoded
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.formats.batch import CODECS, RECORD
 from kfmt_cli.log.block import Block, runs
@@ -138,14 +138,10 @@ RECORDS = st.lists(
 def test_the_bulk_encoder_writes_what_the_layout_writes(
     records: list[dict[str, object]],
 ) -> None:
-    from kfmt_cli.core.native import encode
-
     slow = b"".join(RECORD.write(record) for record in records)  # type: ignore[arg-type]
     starts: IntArray = np.array([0])
     ends: IntArray = np.array([len(slow)])
     columns = RECORD.columns(slow, starts, ends, len(records))
-    bodies, sizes = RECORD.sizes(columns.rows, columns.children)
-    places = np.cumsum(sizes) - sizes
-    out = bytearray(int(sizes.sum()))
-    encode.encode(slow, RECORD.program, columns.rows, columns.children, bodies, places, out)
+    out, row_ends = encoded(RECORD.program, slow, columns.rows, columns.children)
+    assert row_ends.tolist()[-1:] == [len(slow)] * bool(records)
     assert bytes(out) == slow

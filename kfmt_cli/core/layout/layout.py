@@ -226,12 +226,6 @@ class Layout:
                     instructions += operation, self.child_names[inner.name], argument
         return np.array(instructions, np.int64)
 
-    def sizes(self, rows: IntArray, children: IntArray) -> tuple[IntArray, IntArray]:
-        """For each row of `Columns.rows`: the bytes that its frame counts, and its total bytes."""
-        bodies, sizes = np.empty((2, rows.shape[1]), np.int64)
-        encode.measure(self.program, rows, children, bodies, sizes)
-        return bodies, sizes
-
     def columns(
         self,
         data: Buffer,
@@ -264,6 +258,25 @@ class Layout:
                 return Columns(self.names, np.ascontiguousarray(rows[:, :n]), children, regions)
             capacity = min(max(2 * capacity, 64), most)
             child_capacity = min(child_capacity * 4, most_children)
+
+
+def encoded(
+    program: IntArray,
+    data: bytes,
+    rows: IntArray,
+    children: IntArray,
+    room: int = 0,
+    gaps: IntArray | int = 0,
+) -> tuple[bytearray, IntArray]:
+    """Rows one after another, the inverse of `Layout.columns`; also returns where each ends, not
+    counting the gaps. data: what the rows' bytes are in. gaps: how much later each row begins;
+    room: bytes for all gaps."""
+    bodies, sizes = np.empty((2, rows.shape[1]), np.int64)
+    encode.measure(program, rows, children, bodies, sizes)
+    ends = np.cumsum(sizes)
+    out = bytearray((int(ends[-1]) if len(ends) else 0) + room)
+    encode.encode(data, program, rows, children, bodies, ends - sizes + gaps, out)
+    return out, ends
 
 
 def _min_size(wire: WireType | Length) -> int:

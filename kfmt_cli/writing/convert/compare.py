@@ -5,12 +5,9 @@ It contains what a consumer receives: offset, timestamp and its type, key, value
 
 from __future__ import annotations
 
-import numpy as np
-
 from kfmt_cli.core.layout.field import Field
-from kfmt_cli.core.layout.layout import IntArray, Layout
+from kfmt_cli.core.layout.layout import IntArray, Layout, encoded
 from kfmt_cli.core.layout.wire import Array, Bytes, Int8, Int64, ZigZag32
-from kfmt_cli.core.native import encode
 from kfmt_cli.formats.batch import RECORD_HEADER
 from kfmt_cli.log.records import Records
 from kfmt_cli.rows.log_tables import RECORD_NAMES
@@ -47,9 +44,4 @@ def common_form(records: Records) -> bytearray:
     """Encode the records as bytes that depend only on the data a consumer receives."""
     rows = records.rows
     normalize(rows)
-    bodies, sizes = np.empty((2, len(rows)), np.int64)
-    encode.measure(PROGRAM, rows.data, records.headers, bodies, sizes)
-    ends = np.cumsum(sizes)
-    out = bytearray(int(ends[-1]) if len(ends) else 0)
-    encode.encode(records.data, PROGRAM, rows.data, records.headers, bodies, ends - sizes, out)
-    return out
+    return encoded(PROGRAM, records.data, rows.data, records.headers)[0]
