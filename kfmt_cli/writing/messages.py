@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfmt_cli.core.codecs.checksum import CRC32, crc_of_regions
+from kfmt_cli.core.codecs.checksum import CRC32, crc_of, crc_of_regions
 from kfmt_cli.core.codecs.compress import compress
 from kfmt_cli.core.layout.layout import IntArray, encoded
-from kfmt_cli.core.layout.wire import Buffer
+from kfmt_cli.core.layout.wire import Buffer, Value
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.formats.legacy import MESSAGES
@@ -56,14 +56,25 @@ def encode_messages(
 
     owner: each record's batch in `drafts`.
     """
-    inner = _rows(records.rows, magic)
+    layout, rows = MESSAGES[magic], records.rows
+    inner = Table(layout.names, np.zeros((layout.width, len(rows)), np.int64))
+    for name in TAKEN:
+        if name in layout.names:
+            inner[name] = rows[name]
+    inner["magic"] = magic
     if magic == 1:
         attributes = drafts.attributes[owner]
         wrapped = attributes & CODEC_MASK != 0
-        relative = records.rows.offset - drafts.base_offset[owner]
-        inner["offset"] = np.where(wrapped, relative, records.rows.offset)
+        relative = rows.offset - drafts.base_offset[owner]
+        inner["offset"] = np.where(wrapped, relative, rows.offset)
         inner["attributes"] = np.where(wrapped, 0, attributes & APPEND_TIME)
-    return _lay_down(inner, records.data, magic)
+    out, ends = encoded(layout.program, records.data, inner.data, NO_CHILDREN)
+    starts = np.append(0, ends)[:-1]
+    crcs = crc_of_regions(CRC32, memoryview(out), starts + CHECKED_FROM[magic], ends)
+    places = np.frombuffer(out, np.uint8)
+    stored = crcs.astype(">u4").view(np.uint8).reshape(-1, 4)
+    places[(starts + STORED_CRC_AT[magic])[:, None] + np.arange(4)] = stored
+    return out, ends
 
 
 def seal_wrapper(draft: DraftTable, body: Buffer | bytearray, magic: int) -> Written:
@@ -73,45 +84,17 @@ def seal_wrapper(draft: DraftTable, body: Buffer | bytearray, magic: int) -> Wri
     base = draft.base_offset
     last = base + draft.last_offset_delta
     time = int(draft.max_timestamp[0])
-    value = compress(CODECS[codec], bytes(body), magic)
-    kept = codec | (attributes & APPEND_TIME if magic else 0)
-    data = _wrapper(magic, int(last[0]), time, kept, value)
+    values: dict[str, Value] = {
+        "offset": int(last[0]),
+        "crc": 0,
+        "magic": magic,
+        "attributes": codec | (attributes & APPEND_TIME if magic else 0),
+        "timestamp": time,
+        "key": None,
+        "value": compress(CODECS[codec], bytes(body), magic),
+    }
+    layout = MESSAGES[magic]
+    checked = layout.write(values)[CHECKED_FROM[magic] :]
+    data = layout.write({**values, "crc": crc_of(CRC32, checked)})
     times = np.array([time if magic else -1])
     return Written(data, np.array([len(data)]), base, last, times)
-
-
-def _rows(rows: Table, magic: int) -> Table:
-    """The records as columns of a message's Layout."""
-    layout = MESSAGES[magic]
-    table = _empty(magic, len(rows))
-    for name in TAKEN:
-        if name in layout.names:
-            table[name] = rows[name]
-    table["magic"] = magic
-    return table
-
-
-def _empty(magic: int, n: int) -> Table:
-    layout = MESSAGES[magic]
-    return Table(layout.names, np.zeros((layout.width, n), np.int64))
-
-
-def _lay_down(rows: Table, data: bytes, magic: int) -> tuple[bytearray, IntArray]:
-    """Encode messages consecutively, with their checksums; also returns where each ends."""
-    out, ends = encoded(MESSAGES[magic].program, data, rows.data, NO_CHILDREN)
-    starts = np.append(0, ends)[:-1]
-    crcs = crc_of_regions(CRC32, memoryview(out), starts + CHECKED_FROM[magic], ends)
-    places = np.frombuffer(out, np.uint8)
-    stored = crcs.astype(">u4").view(np.uint8).reshape(-1, 4)
-    places[(starts + STORED_CRC_AT[magic])[:, None] + np.arange(4)] = stored
-    return out, ends
-
-
-def _wrapper(magic: int, offset: int, timestamp: int, attributes: int, value: bytes) -> bytes:
-    layout = MESSAGES[magic]
-    table = _empty(magic, 1)
-    values = {"offset": offset, "magic": magic, "attributes": attributes, "timestamp": timestamp}
-    for name, number in {**values, "key_size": -1, "value_size": len(value)}.items():
-        if name in layout.names:
-            table[name] = number
-    return bytes(_lay_down(table, value, magic)[0])
