@@ -100,6 +100,13 @@ class ReplayToCluster:
     _n_records: int = 0
     _complete: set[str] = field(default_factory=set)
     _starts: LogStarts = field(init=False)
+    _sources: list[ReplaySource] = field(default_factory=list)
+    _targets: dict[str, str] = field(default_factory=dict)
+    """The topic in the cluster of each of these, by its name."""
+    _offsets: list[CommittedOffset] = field(default_factory=list)
+    """Of groups, in the same partitions."""
+    _state: ReplayState = field(init=False)
+    _cluster: LiveCluster = field(init=False)
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Replay the partitions under some paths; raises UsageError, NotFoundError, OutputError."""
@@ -108,16 +115,17 @@ class ReplayToCluster:
         partitions = partitions_below(paths, run.complain, run.sink.note)
         if not partitions:
             return
-        sources = sources_of(partitions, self.options.topics, self.options.as_topic)
-        plans = plans_of(sources, partitions, run.complain)
-        offsets = self._group_offsets(partitions, sources)
+        self._sources = sources_of(partitions, self.options.topics, self.options.as_topic)
+        self._targets = {source.name: source.target for source in self._sources}
+        plans = plans_of(self._sources, partitions, run.complain)
+        self._offsets = self._group_offsets(partitions)
         began = time.monotonic()
-        logs = [log for source in sources for log in source.partition.logs]
+        logs = [log for source in self._sources for log in source.partition.logs]
         with reading(run, [*logs, *logs]):  # transactions first, then records
             if self.options.dry_run:
-                self._preview(sources, plans, offsets)
+                self._preview(plans)
             else:
-                self._replay(sources, plans, offsets)
+                self._replay(plans)
         words = count(self._n_records, "record")
         if self.options.dry_run:
             run.sink.remark(f"{words} to be sent; nothing was sent")
@@ -125,28 +133,20 @@ class ReplayToCluster:
             seconds = time.monotonic() - began
             run.sink.remark(f"{words} sent and acknowledged in {seconds:.1f} s")
 
-    def _group_offsets(
-        self, partitions: Iterable[Partition], sources: Iterable[ReplaySource]
-    ) -> list[CommittedOffset]:
+    def _group_offsets(self, partitions: Iterable[Partition]) -> list[CommittedOffset]:
         """The offsets that groups had committed in the partitions to replay."""
         if not self.options.groups:
             return []
         found = committed_offsets(self.run, partitions, self.limit)
         if not found:
             self.run.sink.note("no group has committed offsets in __consumer_offsets here\n")
-        names = {source.name for source in sources}
-        return [offset for offset in found if offset.place in names]
+        return [offset for offset in found if offset.place in self._targets]
 
     # Without a cluster.
 
-    def _preview(
-        self,
-        sources: list[ReplaySource],
-        plans: dict[str, TopicPlan],
-        offsets: list[CommittedOffset],
-    ) -> None:
+    def _preview(self, plans: dict[str, TopicPlan]) -> None:
         state = state_at(self.options.state, "", self.options.lasting)
-        for source in sources:
+        for source in self._sources:
             self._starts.of(source.partition)
             at = state.sources.get(source.name, SourceState())
             sent = self._begun(source, at, plans[source.target].partitions)
@@ -154,39 +154,35 @@ class ReplayToCluster:
                 for chunk in sent.reader.chunks(sent.resumed_at):
                     sent.take(chunk, 0)
             self._tell(sent)
-        for offset in offsets:
-            self._tell_group(offset, sources, None, None)
+        for offset in self._offsets:
+            self._tell_group(offset, None, None)
 
     # With one.
 
-    def _replay(
-        self,
-        sources: list[ReplaySource],
-        plans: dict[str, TopicPlan],
-        offsets: list[CommittedOffset],
-    ) -> None:
+    def _replay(self, plans: dict[str, TopicPlan]) -> None:
         from kfmt_cli.commands.replay.cluster import LiveCluster, producer_settings
 
         settings = producer_settings(self.options.producer_config)
-        cluster = LiveCluster(self.options.bootstrap_server, settings)
+        self._cluster = cluster = LiveCluster(self.options.bootstrap_server, settings)
         cluster.connect()
-        state = state_at(self.options.state, cluster.cluster_id, self.options.lasting)
+        self._state = state_at(self.options.state, cluster.cluster_id, self.options.lasting)
         for plan in plans.values():
-            self._prepare(cluster, plan, sources)
-        known = {name: state.targets.get(name, {}) for name in plans}
+            self._prepare(plan)
+        known = {name: self._state.targets.get(name, {}) for name in plans}
         places = [(topic, number) for topic, numbers in known.items() for number in numbers]
         ends = cluster.settled_ends(places) if places else {}
-        for topic, of_topic in groupby(sources, key=lambda source: source.target):
-            sender = self._sender(cluster, topic)
+        for topic, of_topic in groupby(self._sources, key=lambda source: source.target):
+            sender = self._sender(topic)
             try:
-                self._topic(sender, state, list(of_topic), offsets, ends)
+                self._topic(sender, list(of_topic), ends)
             finally:
                 sender.abandon()
-        self._groups(cluster, state, sources, offsets)
+        self._groups()
 
-    def _prepare(self, cluster: LiveCluster, plan: TopicPlan, sources: list[ReplaySource]) -> None:
+    def _prepare(self, plan: TopicPlan) -> None:
         """Create a topic that the cluster lacks; raises OutputError if it cannot take all
         partitions."""
+        cluster = self._cluster
         has = cluster.partitions.get(plan.name)
         if has is None:
             plan.limit(cluster.brokers)
@@ -197,16 +193,17 @@ class ReplayToCluster:
             words += "".join(f"; {change}" for change in plan.changes)
             self.run.sink.note(f"{safe(plan.name)}: {words}\n")
             return
-        most = max(source.number for source in sources if source.target == plan.name)
+        most = max(source.number for source in self._sources if source.target == plan.name)
         if most >= has and not self.options.by_key:
             words = f"has {count(has, 'partition')}, so partition {most} cannot be kept"
             raise OutputError(
                 f"{cluster.address}: {plan.name}: {words}; add partitions or --by-key"
             )
 
-    def _sender(self, cluster: LiveCluster, topic: str) -> Sender:
+    def _sender(self, topic: str) -> Sender:
         from kfmt_cli.commands.replay.sender import Sender
 
+        cluster = self._cluster
         limits = cluster.limits(topic)
         if not limits.keeps_timestamps:
             words = "message.timestamp.type is LogAppendTime, so timestamps are not kept"
@@ -214,33 +211,24 @@ class ReplayToCluster:
         return Sender(cluster, topic, limits, cluster.producer(limits), self.options.rate)
 
     def _topic(
-        self,
-        sender: Sender,
-        state: ReplayState,
-        sources: list[ReplaySource],
-        offsets: list[CommittedOffset],
-        ends: Mapping[tuple[str, int], int],
+        self, sender: Sender, sources: list[ReplaySource], ends: Mapping[tuple[str, int], int]
     ) -> None:
         """Send the records of a topic; complains about partitions that cannot be read. ends: where
         the partitions end that an earlier run has sent to."""
-        self._find_arrived(sender, state, sources, ends)
+        self._find_arrived(sender, sources, ends)
         for source in sources:
             self._starts.of(source.partition)
-            wanted = sorted({each.offset for each in offsets if each.place == source.name})
+            wanted = sorted({each.offset for each in self._offsets if each.place == source.name})
             with self.run.complaining():
-                self._source(source, sender, state, wanted)
+                self._source(source, sender, wanted)
                 self._complete.add(source.name)
 
     def _find_arrived(
-        self,
-        sender: Sender,
-        state: ReplayState,
-        sources: list[ReplaySource],
-        ends: Mapping[tuple[str, int], int],
+        self, sender: Sender, sources: list[ReplaySource], ends: Mapping[tuple[str, int], int]
     ) -> None:
         """Keep where the topic ends before anything is sent; after an earlier run, read what has
         arrived without being acknowledged."""
-        topic, cluster = sender.topic, sender.cluster
+        topic, cluster, state = sender.topic, self._cluster, self._state
         numbers = {source.number for source in sources}
         if self.options.by_key:
             numbers = set(range(cluster.partitions[topic]))
@@ -259,22 +247,20 @@ class ReplayToCluster:
         known |= {number: end for (_, number), end in cluster.ends(new).items()}
         state.save()
 
-    def _source(
-        self, source: ReplaySource, sender: Sender, state: ReplayState, wanted: list[int]
-    ) -> None:
+    def _source(self, source: ReplaySource, sender: Sender, wanted: list[int]) -> None:
         """Send the records of a partition from where an earlier run got; raises InputError after
         those before it are acknowledged, OutputError."""
         from kfmt_cli.commands.replay.sender import Points
 
-        at = state.sources.setdefault(source.name, SourceState())
+        at = self._state.sources.setdefault(source.name, SourceState())
         is_new = at.target_offset is None
         to_come = [each for each in wanted if is_new or each >= at.next_offset]
         points = Points([each for each in to_come if each not in at.points], at.points)
-        sent = self._begun(source, at, sender.cluster.partitions[source.target])
+        sent = self._begun(source, at, self._cluster.partitions[source.target])
         try:
-            self._send_all(sent, sender, state, points)
+            self._send_all(sent, sender, points)
         except InputError:
-            self._settle(sent, sender, state)
+            self._settle(sent, sender)
             self._tell(sent)
             raise
         except OutputError as error:
@@ -282,7 +268,7 @@ class ReplayToCluster:
             raise OutputError(f"{error}; {words}") from None
         self._tell(sent)
 
-    def _send_all(self, sent: _Sent, sender: Sender, state: ReplayState, points: Points) -> None:
+    def _send_all(self, sent: _Sent, sender: Sender, points: Points) -> None:
         n_pending, since = 0, time.monotonic()
         rate = self.options.rate
         most = AT_ONCE if rate is None else max(min(AT_ONCE, rate // 2), 1)
@@ -294,11 +280,11 @@ class ReplayToCluster:
             sent.take(chunk, sender.send(chunk, points))
             n_pending += len(chunk)
             if n_pending >= MOST_PENDING or time.monotonic() - since >= INTERVAL:
-                self._settle(sent, sender, state)
+                self._settle(sent, sender)
                 n_pending, since = 0, time.monotonic()
-        self._settle(sent, sender, state)
+        self._settle(sent, sender)
 
-    def _settle(self, sent: _Sent, sender: Sender, state: ReplayState) -> None:
+    def _settle(self, sent: _Sent, sender: Sender) -> None:
         """Wait until all records are acknowledged, and keep that."""
         last = sender.settle()
         if sent.last is None:
@@ -307,9 +293,9 @@ class ReplayToCluster:
         at.next_offset = sent.last + 1
         if not self.options.by_key:
             at.target_offset = last.get(source.number, at.target_offset)
-        ends = state.targets[source.target]
+        ends = self._state.targets[source.target]
         ends.update({number: max(offset + 1, ends[number]) for number, offset in last.items()})
-        state.save()
+        self._state.save()
 
     def _begun(self, source: ReplaySource, at: SourceState, n_partitions: int) -> _Sent:
         """A partition of which nothing is sent yet. n_partitions: of its topic in the cluster."""
@@ -351,28 +337,21 @@ class ReplayToCluster:
         sink = self.run.sink
         sink.document(REPLAYED, row, [replayed_line(source.name, Fields(row), sink.out.theme)])
 
-    def _groups(
-        self,
-        cluster: LiveCluster,
-        state: ReplayState,
-        sources: list[ReplaySource],
-        offsets: list[CommittedOffset],
-    ) -> None:
+    def _groups(self) -> None:
         """Commit the offsets of groups, translated; complains about groups that are active."""
-        active = cluster.active_groups({offset.group for offset in offsets})
-        topics = {source.name: source.target for source in sources}
-        for group, its in groupby(offsets, key=lambda offset: offset.group):
-            found = [(offset, self._target_offset(state, topics, offset)) for offset in its]
+        active = self._cluster.active_groups({offset.group for offset in self._offsets})
+        for group, its in groupby(self._offsets, key=lambda offset: offset.group):
+            found = [(offset, self._target_offset(offset)) for offset in its]
             known = [(offset, target) for offset, target in found if target is not None]
             reason = None
             if group in active:
                 reason = f"the group is {active[group]} in the cluster; stop its members"
             elif known:
                 try:
-                    cluster.commit(
+                    self._cluster.commit(
                         group,
                         [
-                            (topics[offset.place], offset.partition, target, offset.metadata)
+                            (self._targets[offset.place], offset.partition, target, offset.metadata)
                             for offset, target in known
                         ],
                     )
@@ -381,30 +360,22 @@ class ReplayToCluster:
             if reason is not None:
                 self.run.complain(f"group {group}: offsets not committed: {reason}")
             for offset, target in found:
-                self._tell_group(offset, sources, target, reason)
+                self._tell_group(offset, target, reason)
 
-    def _target_offset(
-        self, state: ReplayState, topics: dict[str, str], offset: CommittedOffset
-    ) -> int | None:
+    def _target_offset(self, offset: CommittedOffset) -> int | None:
         """Where a group continues in the cluster; None if that is unknown."""
         if offset.place not in self._complete:
             return None
-        at = state.sources[offset.place]
+        at = self._state.sources[offset.place]
         if offset.offset in at.points:
             return at.points[offset.offset]
         if offset.offset < at.next_offset:
             return None
         if at.target_offset is not None:
             return at.target_offset + 1
-        return state.targets[topics[offset.place]][offset.partition]
+        return self._state.targets[self._targets[offset.place]][offset.partition]
 
-    def _tell_group(
-        self,
-        offset: CommittedOffset,
-        sources: list[ReplaySource],
-        target: int | None,
-        reason: str | None,
-    ) -> None:
+    def _tell_group(self, offset: CommittedOffset, target: int | None, reason: str | None) -> None:
         if self.options.dry_run:
             reason = "dry run"
         elif reason is None and target is None and offset.place not in self._complete:
@@ -418,7 +389,7 @@ class ReplayToCluster:
             "topic": offset.topic,
             "partition": offset.partition,
             "offset": offset.offset,
-            "target_topic": next(each.target for each in sources if each.name == offset.place),
+            "target_topic": self._targets[offset.place],
             "target_offset": target,
             "committed": reason is None,
             "reason": reason,
