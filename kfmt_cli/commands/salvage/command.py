@@ -89,6 +89,8 @@ class Salvage:
     _with_holes: set[str] = field(default_factory=set)
     """Partitions with dropped data."""
     _held: list[tuple[dict[str, object], str]] = field(default_factory=list)
+    _staging: Staging = field(init=False)
+    _progress: Progress = field(init=False)
 
     def salvage(self, source: str, destination: str) -> None:
         """Salvage SRC into DST; raises UsageError, InputError, OutputError."""
@@ -106,14 +108,14 @@ class Salvage:
         sizes = sum(map(size_of, logs))
         need_room(destination, sizes + SPARE)
         run.sink.results(SALVAGED)
-        with run.host.progress(sizes) as progress, staged(destination) as staging:
-            run.left_over(staging.left_over)
+        with run.host.progress(sizes) as self._progress, staged(destination) as self._staging:
+            run.left_over(self._staging.left_over)
             for file, below in self._carried:
-                self._carry(staging, file, str(below / PurePath(file.path).name))
+                self._carry(file, str(below / PurePath(file.path).name))
             for partition in partitions:
-                self._partition(staging, partition, progress)
+                self._partition(partition)
             if self._is_lost:
-                staging.refuse()
+                self._staging.refuse()
         run.end()
         self._last_words(destination)
 
@@ -199,12 +201,12 @@ class Salvage:
         names = (LOG.suffix, f"{LOG.suffix}{SWAP}")
         return (*names, DELETED_LOG) if self.takes_deleted else names
 
-    def _carry(self, staging: Staging, file: Input, name: str) -> None:
+    def _carry(self, file: Input, name: str) -> None:
         """Copy a file if it is undamaged; complains if it cannot be read."""
         with self.run.complaining():
             is_damaged, findings = self._examined(file)
             if not is_damaged:
-                carry(staging, file, name)
+                carry(self._staging, file, name)
                 return
             self.run.sink.note(f"not copied: {safe(file.name)}: damaged\n")
             found = Findings(self.run.most_findings)
@@ -230,9 +232,7 @@ class Salvage:
             return True, findings
         return any(map(is_error, findings)), findings
 
-    def _partition(
-        self, staging: Staging, partition: SalvagedPartition, progress: Progress
-    ) -> None:
+    def _partition(self, partition: SalvagedPartition) -> None:
         """Write the logs of a partition, then the files derived from them."""
         extents: Extents = {}
         for file in (*partition.logs, *partition.more):
@@ -242,15 +242,15 @@ class Salvage:
             if other.path in extents and extents[other.path] is None:
                 self._leave_behind(other)
         if is_orderly(partition, extents):
-            written = self._in_order(staging, partition, extents, progress)
+            written = self._in_order(partition, extents)
         else:
-            written = self._rearranged(staging, partition, extents, progress)
+            written = self._rearranged(partition, extents)
         if not written:
             return
         gaps = Gaps(min(base_of(file) or 0 for file in (*partition.logs, *partition.more)) - 1)
-        write_missing(staging, partition.below, written, self.interval, gaps)
+        write_missing(self._staging, partition.below, written, self.interval, gaps)
         self._tell_gaps(partition, gaps.found)
-        self._open_transactions(staging.folder / partition.below, str(partition.below))
+        self._open_transactions(str(partition.below))
 
     def _tell_gaps(self, partition: SalvagedPartition, gaps: list[tuple[int, int]]) -> None:
         """Report the offsets missing from the batches that were written."""
@@ -286,9 +286,7 @@ class Salvage:
         else:
             self._n_others += 1
 
-    def _in_order(
-        self, staging: Staging, partition: SalvagedPartition, extents: Extents, progress: Progress
-    ) -> list[Input]:
+    def _in_order(self, partition: SalvagedPartition, extents: Extents) -> list[Input]:
         """Write the logs of a partition with every batch in its place; returns them."""
         logs = partition.logs
         written: list[Input] = []
@@ -299,20 +297,21 @@ class Salvage:
                 continue
             later = (log.base for log in logs[i + 1 :] if log.path not in empty)
             name = str(partition.below / PurePath(log.path).name)
-            done = self._log(staging, salvager, log, name, next(later, NO_END), progress)
+            done = self._log(salvager, log, name, next(later, NO_END))
             if done is None:
                 continue
             # An empty last segment sets the log end offset.
             is_end = i + 1 == len(logs) and log.base > salvager.last_offset
             if done.batches_after or is_end:
-                written.append(classify(str(staging.folder / name), name))
+                written.append(self._new_log(name))
             else:
-                (staging.folder / name).unlink()
+                (self._staging.folder / name).unlink()
         return written
 
-    def _rearranged(
-        self, staging: Staging, partition: SalvagedPartition, extents: Extents, progress: Progress
-    ) -> list[Input]:
+    def _new_log(self, name: str) -> Input:
+        return classify(str(self._staging.folder / name), name)
+
+    def _rearranged(self, partition: SalvagedPartition, extents: Extents) -> list[Input]:
         """Write the logs of a partition with batches out of place; returns them."""
         salvager = Salvager(self.limit, self.jobs, self.split)
         scanned: list[Scanned] = []
@@ -323,7 +322,7 @@ class Salvage:
             result = Result(SALVAGED, log.name, LOG.name)
             base = base_of(log) or 0
             try:
-                one = salvager.scan(log, base, is_swap(log), result.take, progress.advance)
+                one = salvager.scan(log, base, is_swap(log), result.take, self._progress.advance)
             except InputError as error:
                 self.run.complain(str(error))
                 continue
@@ -332,24 +331,24 @@ class Salvage:
         made = rearranged(scanned)
         named = (log.base for log in partition.logs if extents.get(log.path) is None)
         last = max(named, default=0)
-        written, aside = write_arranged(staging, str(partition.below), made, last)
+        written, aside = write_arranged(self._staging, str(partition.below), made, last)
         for name in aside:
-            self._index(staging, classify(str(staging.folder / name), name), PurePath(name).parent)
+            self._index(self._new_log(name), PurePath(name).parent)
         for one, result, (done, holes) in zip(scanned, results, told_of(made), strict=True):
             result.numbers = {counted: getattr(done, counted) for counted in COUNTED}
             for hole in holes:
                 self._hole(one.log, hole)
             self._tell_result(result, done.holes)
         self._tell_arranged(partition, made)
-        return [classify(str(staging.folder / name), name) for name in written]
+        return list(map(self._new_log, written))
 
-    def _index(self, staging: Staging, log: Input, below: PurePath) -> None:
+    def _index(self, log: Input, below: PurePath) -> None:
         """Write the indexes of a log that is set aside, if they can express its offsets."""
         with suppress(InputError):
             for made in rebuild([log], How(self.interval), lambda _: None, from_nothing=True):
                 for file, data in made.files.items():
                     if data is not None and file.endswith(INDEX_SUFFIXES):
-                        staging.put(str(below / file), data)
+                        self._staging.put(str(below / file), data)
 
     def _tell_arranged(self, partition: SalvagedPartition, made: Rearranged) -> None:
         """Report the batches set aside and the duplicates dropped."""
@@ -372,9 +371,9 @@ class Salvage:
             words.append(f"   {copies} kept once\n")
         self.run.sink.document(REARRANGED, row, words)
 
-    def _open_transactions(self, folder: Path, name: str) -> None:
+    def _open_transactions(self, name: str) -> None:
         """Note transactions open at the end: their markers may have been dropped."""
-        there = listing(str(folder), prefix="")
+        there = listing(str(self._staging.folder / name), prefix="")
         snapshots = [file for file in there.files if file.endswith(PRODUCER_SNAPSHOT.suffix)]
         if not snapshots:
             return
@@ -386,15 +385,7 @@ class Salvage:
             waits = f"read_committed consumers stop at offset {begun.min()}"
             self.run.sink.note(f"{what}: {waits}; see kfmt txn\n")
 
-    def _log(
-        self,
-        staging: Staging,
-        salvager: Salvager,
-        log: Input,
-        name: str,
-        until: int,
-        progress: Progress,
-    ) -> Salvaged | None:
+    def _log(self, salvager: Salvager, log: Input, name: str, until: int) -> Salvaged | None:
         """Salvage one log; None if it could not be read."""
         result = Result(SALVAGED, log.name, LOG.name)
 
@@ -402,13 +393,14 @@ class Salvage:
             self._hole(log, hole)
 
         try:
-            with staging.file(name) as out:
-                done = salvager.salvage(log, until, out.write, tell, result.take, progress.advance)
+            with self._staging.file(name) as out:
+                advance = self._progress.advance
+                done = salvager.salvage(log, until, out.write, tell, result.take, advance)
             # Retention of messages without timestamps uses the file time.
-            copy_times(log.path, staging.folder / name)
+            copy_times(log.path, self._staging.folder / name)
         except InputError as error:
             self.run.complain(str(error))
-            (staging.folder / name).unlink()
+            (self._staging.folder / name).unlink()
             return None
         result.numbers = {counted: getattr(done, counted) for counted in COUNTED}
         self._tell_result(result, done.holes)
