@@ -74,6 +74,8 @@ class Merge:
     """Only these; all if empty."""
     _n_missing: int = 0
     _n_refused: int = 0
+    _staging: Staging = field(init=False)
+    _progress: Progress = field(init=False)
 
     def merge(self, paths: tuple[str, ...], destination: str) -> None:
         """Merge the replicas under some paths into DST; raises UsageError, InputError and
@@ -89,12 +91,13 @@ class Merge:
         replicas = [replica for partition in partitions for replica in partition.copies]
         total = sum(size_of(log) for replica in replicas for log in _logs(replica))
         n_done = 0
-        with self.run.host.progress(total) as progress, staged(destination) as staging:
-            self.run.left_over(staging.left_over)
+        progress = self.run.host.progress(total)
+        with progress as self._progress, staged(destination) as self._staging:
+            self.run.left_over(self._staging.left_over)
             for partition in partitions:
-                n_done += self._partition(staging, partition, progress)
+                n_done += self._partition(partition)
             if not n_done:
-                staging.refuse()
+                self._staging.refuse()
         self._last_words(n_done, destination)
 
     def _name_marked(self, found: DeadCluster) -> None:
@@ -119,9 +122,7 @@ class Merge:
             if is_wanted and any(map(_logs, partition.copies)):
                 yield partition
 
-    def _partition(
-        self, staging: Staging, partition: ComparedPartition, progress: Progress
-    ) -> bool:
+    def _partition(self, partition: ComparedPartition) -> bool:
         """Write the merged log of a partition; returns whether there is one."""
         branch = self._branch(partition)
         if branch is None:
@@ -133,7 +134,7 @@ class Merge:
         start = min(replica.log_start or 0 for replica in (best, *others))
         its = (*branch.copies, *others)
         end = max(min(_known_end(each), limits.get(each, END)) for each in its)
-        parts = [list(self._scans(best, _logs(best), [(start, END)], END, progress))]
+        parts = [list(self._scans(best, _logs(best), [(start, END)], END))]
         held = [scan.held for scan in parts[0]]
         wanted = gaps = without([(start, END)], (pair for log in held for pair in log.offsets))
         owed = [(start, end - 1)]
@@ -142,7 +143,7 @@ class Merge:
             wanted = merged([*owed, *(gap for gap in gaps if start in gap or END in gap)])
         for each in (best, *others):
             logs = [*([] if each is best else _logs(each)), *_swaps(each)]
-            parts.append(list(self._scans(each, logs, wanted, limits[each], progress)))
+            parts.append(list(self._scans(each, logs, wanted, limits[each])))
         scans = [scan for part in parts for scan in part]
         owners = [r for r, part in zip((best, best, *others), parts, strict=True) for _ in part]
         others_held = [scan.held for scan in scans[len(held) :]]
@@ -150,10 +151,11 @@ class Merge:
         if not arranged.segments:
             self._refuse(partition, NO_BATCH)
             return False
+        staging = self._staging
         below = PurePath(_directory_of(partition, best))
         written, _ = write_arranged(staging, str(below), Rearranged(scans, arranged), -1)
         made_logs = [classify(str(staging.folder / name), name) for name in written]
-        self._carry(staging, below, (best, *others), made_logs[0])
+        self._carry(below, (best, *others), made_logs[0])
         write_missing(staging, below, made_logs, self.interval, Gaps(made_logs[0].base - 1))
         epochs, sources = _facts(arranged, scans, owners, is_compacted)
         staging.put(str(below / LEADER_EPOCHS), epoch_checkpoint(epochs))
@@ -199,41 +201,30 @@ class Merge:
         return None
 
     def _scans(
-        self,
-        replica: DiskReplica,
-        logs: Iterable[Input],
-        wanted: Ranges,
-        end: int,
-        progress: Progress,
+        self, replica: DiskReplica, logs: Iterable[Input], wanted: Ranges, end: int
     ) -> Iterator[Scanned]:
         """The undamaged batches in logs of a replica that have wanted offsets, below `end`."""
         extents = {base: (first, last) for base, first, last, _ in replica.segments}
-        salvager = Salvager(self.limit, self.jobs)
+        salvager, advance = Salvager(self.limit, self.jobs), self._progress.advance
         for log in logs:
             extent = None if is_swap(log) else extents.get(log.base)
             if extent is not None and not common([(extent[0], extent[1] - 1)], wanted):
-                progress.advance(size_of(log))
+                advance(size_of(log))
                 continue
             with self.run.complaining():
-                scan = salvager.scan(
-                    log, base_of(log) or 0, False, lambda _: None, progress.advance
-                )
+                scan = salvager.scan(log, base_of(log) or 0, False, lambda _: None, advance)
                 low = min(first for first, _ in wanted)
                 yield replace(scan, held=scan.held.within(low, end))
 
-    def _carry(
-        self, staging: Staging, below: PurePath, replicas: Iterable[DiskReplica], first: Input
-    ) -> None:
+    def _carry(self, below: PurePath, replicas: Iterable[DiskReplica], first: Input) -> None:
         """Copy what cannot be derived: the topic id, and the producers before the first log."""
         snapshot = f"{first.base_offset:020}{PRODUCER_SNAPSHOT.suffix}"
         for names in (PARTITION_METADATA.names, frozenset({snapshot})):
             for replica in replicas:
-                if self._carried(staging, below, replica, names):
+                if self._carried(below, replica, names):
                     break
 
-    def _carried(
-        self, staging: Staging, below: PurePath, replica: DiskReplica, names: frozenset[str]
-    ) -> bool:
+    def _carried(self, below: PurePath, replica: DiskReplica, names: frozenset[str]) -> bool:
         """Copy an undamaged file of a replica; returns whether there is one."""
         if replica.folder is None:
             return False
@@ -241,7 +232,7 @@ class Merge:
             file = replica.folder.input(name)
             with self.run.complaining():
                 if file.kind.read is None or not has_errors(file.kind.read(file).findings):
-                    carry(staging, file, str(below / name))
+                    carry(self._staging, file, str(below / name))
                     return True
         return False
 
