@@ -15,7 +15,7 @@ import numpy as np
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.layout.wire import Buffer
 from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.findings.finding import Finding, Severity
+from kfmt_cli.findings.finding import Finding, is_error
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.writing.convert.reencode import Producer, Reencoded
 
@@ -90,8 +90,8 @@ class Holes:
     ) -> None:
         """Note the next piece: its errors, its undamaged batches that are dropped, and remains."""
         self.named.update(code for _, code in self.reasons)
-        errors = [finding for finding in findings if finding.code.severity is Severity.ERROR]
-        mine = [(error.position or 0, error.code.name) for error in errors]
+        errors = filter(is_error, findings)
+        mine = ((error.position or 0, error.code.name) for error in errors)
         self.reasons = deque(sorted([*mine, *left_out]))
         if sum(len(part.written.data) for part in self.split) > MOST_HELD:
             rest = list(self.split)[len(self.split) // 2 :]

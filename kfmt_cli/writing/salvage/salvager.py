@@ -20,7 +20,7 @@ from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.findings import log as codes
 from kfmt_cli.findings.damage import BATCH_TRUNCATED
-from kfmt_cli.findings.finding import Finding, Severity
+from kfmt_cli.findings.finding import Finding, is_error
 from kfmt_cli.findings.partition import SEGMENTS_OVERLAP
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.log.block import Block, is_legacy, runs
@@ -102,10 +102,8 @@ class Salvager:
             for piece in self._pieces(opened, base, advance):
                 findings = total.join(piece.stretch)
                 found(findings)
-                errors = [
-                    finding for finding in findings if finding.code.severity is Severity.ERROR
-                ]
-                named += [(error.position or 0, error.code.name) for error in errors]
+                errors = filter(is_error, findings)
+                named += ((error.position or 0, error.code.name) for error in errors)
                 split += piece.split
                 batches = piece.run.batches
                 rows = np.flatnonzero(piece.sound)
@@ -255,9 +253,7 @@ def _sound(run: Block, findings: list[Finding]) -> BoolArray:
         return sound
     sound &= batches.last_offset >= batches.base_offset
     wrong = [
-        finding.position or 0
-        for finding in findings
-        if finding.code.severity is Severity.ERROR and finding.code not in _OF_PLACES
+        error.position or 0 for error in filter(is_error, findings) if error.code not in _OF_PLACES
     ]
     if wrong:
         at = np.array(wrong)
