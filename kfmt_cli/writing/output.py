@@ -234,7 +234,9 @@ def replace_file(path: Path, data: bytes, *, keeps_old: bool = False) -> Path | 
                 os.fsync(out.fileno())
             if keeps_old and path.exists():
                 shutil.copymode(path, claim.path)
-                kept = _kept(path)
+                # A killed run may have kept it already.
+                names = _names_of_old(path)
+                kept = next(name for name in names if not name.exists() or name.samefile(path))
                 if not kept.exists():
                     os.link(path, kept)
             else:
@@ -251,24 +253,14 @@ def set_aside(path: Path) -> Path | None:
     if not path.exists():
         return None
     with writing(path):
-        kept = _free_name(path)
+        kept = next(name for name in _names_of_old(path) if not name.exists())
         path.rename(kept)
     _settle(kept, path.parent)
     return kept
 
 
-def _free_name(path: Path) -> Path:
-    """An unused name that brokers ignore."""
-    return next(name for name in _names_of_old(path) if not name.exists())
-
-
-def _kept(path: Path) -> Path:
-    """The same, or the name under which a killed run already kept the file."""
-    names = _names_of_old(path)
-    return next(name for name in names if not name.exists() or name.samefile(path))
-
-
 def _names_of_old(path: Path) -> Iterator[Path]:
+    """Names for the former file, which brokers ignore."""
     for number in count(1):
         yield path.with_name(f"{path.name}.old{number if number > 1 else ''}")
 
