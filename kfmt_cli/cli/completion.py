@@ -1,4 +1,4 @@
-"""Shell completion for names that kfmt knows, imported on demand."""
+"""Shell completion for names that kfmt knows."""
 
 from __future__ import annotations
 

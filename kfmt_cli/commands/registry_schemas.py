@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -27,7 +28,7 @@ def registry_beside(paths: Sequence[str]) -> SchemaRegistry | None:
         path = given
         with suppress(InputError):  # reading the path reports it
             path = located(given)
-        here = Path(path) if is_url(path) else Path(path).resolve()
+        here = Path(path) if is_url(path) else Path(os.path.realpath(path))
         for folder in (here, here.parent, here.parent.parent):
             if is_folder(str(folder / PARTITION)):
                 return registry_of(str(folder / PARTITION))
@@ -44,7 +45,7 @@ def registry_of(path: str) -> SchemaRegistry | None:
     if is_folder(str(inside)):
         return registry_of(str(inside))
     here = Path(path)
-    if not is_there(path) or (is_folder(path) and here.resolve().name != PARTITION):
+    if not is_there(path) or (is_folder(path) and Path(os.path.realpath(here)).name != PARTITION):
         return None
     logs = [log for each in partitions_of((path,), TOPIC, lambda _: None) for log in each.logs]
     return _registry_in(tuple(logs), tuple((size_of(log), modified_ms(log)) for log in logs))

@@ -127,13 +127,15 @@ def partition_folder(path: str) -> Path:
     """A partition's directory, absolute, as a broker names it: a link by its own name, unless only
     what it leads to is named like a partition."""
     named = Path(real_path(str(Path(path)), may_be_link=False))  # without /.
-    return named if place_of(named.name)[0] is not None else named.resolve()
+    if place_of(named.name)[0] is not None:
+        return named
+    return Path(os.path.realpath(named))  # resolve() fails on links in a circle
 
 
 def folder_of_log(path: str) -> Path:
     """The same for the directory of a log."""
     above = partition_folder(os.path.dirname(path) or os.curdir)  # noqa: PTH120 (text)
-    return above if place_of(above.name)[0] is not None else Path(path).resolve().parent
+    return above if place_of(above.name)[0] is not None else Path(os.path.realpath(path)).parent
 
 
 def stored_place(path: str) -> tuple[str | None, int | None]:

@@ -6,6 +6,8 @@ are ignored, as brokers do.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.versions import at_version
@@ -31,6 +33,9 @@ VALUE_FRONT = Layout(
 class KeyedDecoder(Decoder):
     """Decodes the records of a coordinator. messages: the kinds of records of its topic."""
 
+    lacking: ClassVar[dict[str, None]] = {"version": None}
+    """What a tombstone has besides the name and the key."""
+
     def __init__(self, messages: tuple[Message, ...]) -> None:
         self.messages = messages
         self._by_id = {message.id: message for message in messages}
@@ -50,7 +55,7 @@ class KeyedDecoder(Decoder):
         said = self.key(key)
         assert said is not None
         assert message.key is not None
-        values = {"name": message.value.name, "version": None, "data": None}
+        values = {"name": message.value.name, **self.lacking, "data": None}
         return Decoded(values | {"deletes": words_of(message.key, said.data or {})})
 
     def _message(self, data: Buffer, at: int, end: int) -> Message | None:

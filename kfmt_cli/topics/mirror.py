@@ -6,6 +6,8 @@ header; the values of checkpoints and heartbeats begin with their version.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from kfmt_cli.core.layout.field import MILLISECONDS, Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import String
@@ -81,6 +83,8 @@ class OneKindDecoder(KeyedDecoder):
     Any topic may have such a name: if a key is not exactly one message, nothing is decoded.
     has_version: whether its values have a version.
     """
+
+    lacking: ClassVar[dict[str, None]] = {}
 
     def __init__(self, key: Layout, value: Layout, *, has_version: bool) -> None:
         super().__init__((Message(0, value, key),))

@@ -334,9 +334,9 @@ def need_new(source: str, destination: str) -> None:
 def need_apart(path: str, inputs: Iterable[str]) -> None:
     """Raise UsageError if an output is an input or inside one: inputs are never changed, and a
     broker does not start with a directory in its log directory that is not a partition."""
-    place = Path(path).resolve()
+    place = Path(os.path.realpath(path))
     for given in inputs:
-        looked_at = Path(given).resolve()
+        looked_at = Path(os.path.realpath(given))
         if place == looked_at or looked_at in place.parents:
             words = f"is inside the input {name_text(given)}, which kfmt never writes to"
             raise UsageError(f"{path}: {words}; choose another place")

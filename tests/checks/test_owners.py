@@ -57,6 +57,36 @@ def test_directories_of_two_brokers_are_two_brokers(disk: Path) -> None:
     assert [row["starts"] for row in done.of("log_directory")] == [True, True]
 
 
+@pytest.mark.parametrize(
+    ("voters", "is_alone"),
+    [
+        ('[{"voterId":1}]', True),
+        ('[{"voterIe":1}]', True),
+        ("[7]", True),
+        ('[{"voterId":1},{"voterId":1}]', False),
+        ("[]", False),
+        ("7", False),
+    ],
+)
+def test_a_metadata_log_is_alone_if_there_is_one_voter(
+    voters: str, is_alone: bool, disk: Path
+) -> None:
+    """Whatever its id: no other controller restores what the log has lost."""
+    (disk / ".kafka_cleanshutdown").unlink()
+    for snapshot in (disk / "__cluster_metadata-0").glob("*.checkpoint"):
+        snapshot.unlink()
+    log = disk / f"__cluster_metadata-0/{0:020}.log"
+    data = bytearray(log.read_bytes())
+    data[6000:6200] = bytes(200)
+    log.write_bytes(data)
+    (disk / "__cluster_metadata-0/quorum-state").write_text(
+        f'{{"leaderId":1,"leaderEpoch":1,"currentVoters":{voters},"data_version":0}}'
+    )
+    found = [row["code"] for row in kfmt("check", disk, "--json").of("finding")]
+    assert ("partition-set-aside" in found) is is_alone
+    assert kfmt("replicas", disk, "--json").of("replica")
+
+
 def test_a_replica_that_moves_names_the_one_it_replaces(disk: Path) -> None:
     shutil.copytree(disk / "orders-0", disk / f"orders-0.{'a' * 32}-future")
     done = kfmt("check", disk, "--json")

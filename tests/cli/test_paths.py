@@ -45,6 +45,15 @@ def test_completion_looks_no_path_up(looked_up: list[str]) -> None:
     assert looked_up == []
 
 
+@pytest.mark.parametrize("command", ["state", "stat", "diff", "salvage", "verify-crc"])
+def test_links_in_a_circle_are_named(command: str, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    more = {"diff": [tmp_path / "loop"], "salvage": [tmp_path / "to"]}
+    done = kfmt(command, tmp_path / "loop", *more.get(command, ()))
+    assert (done.code, "Traceback" in done.err) == (3, False)
+    assert f"{tmp_path}/loop: " in done.err
+
+
 @pytest.mark.parametrize("is_below", [False, True])
 def test_dst_is_no_path_to_read(tmp_path: Path, is_below: bool) -> None:
     shutil.copytree(BUCKET, tmp_path / "bucket")

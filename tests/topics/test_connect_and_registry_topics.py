@@ -179,6 +179,20 @@ def test_a_topic_that_is_not_replayed_is_named(tmp_path: Path) -> None:
 # A topic of the same name that is somebody else's is left as it is.
 
 
+def test_a_tombstone_of_a_mirror_has_no_version(tmp_path: Path) -> None:
+    """Its keys have none, either."""
+    (log,) = (CONNECT / "heartbeats-0").glob("*.log")
+    (record, *_) = kfmt("dump", log, "--records", "--json", "--bytes", "hex").of("record")
+    written = {"offset": 0, "key": record["key"], "key_encoding": "hex", "value": None}
+    folder = built(tmp_path / "heartbeats-0", [written])
+    (found,) = kfmt("dump", folder, "--records", "--json").of("record")
+    assert found["decoded_value"] == {
+        "name": "HeartbeatValue",
+        "data": None,
+        "deletes": found["decoded_value"]["deletes"],
+    }
+
+
 @pytest.mark.parametrize("topic", ["heartbeats", "my-connect-offsets", "_schemas"])
 def test_records_of_other_topics_of_such_a_name_are_shown_as_they_are(
     topic: str, tmp_path: Path

@@ -99,7 +99,9 @@ def read_cluster(folder: Folder, unread: list[InputError], end: int | None) -> C
     image = read_image(folder, unread, end)
     image.end, image.epoch = at_end
     try:
-        image.voters = voters_of(folder) or image.voters
+        voters = voters_of(folder)
+        known = frozenset(voter for voter in voters if voter is not None)
+        image.voters = image.voters if None in voters else known or image.voters
     except InputError as error:
         unread.append(error)
     return image

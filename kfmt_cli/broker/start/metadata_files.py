@@ -124,10 +124,16 @@ def bootstrap_trouble(file: Input) -> str | None:
     return None if has_version else f"{file.name}: no metadata version record"
 
 
-def voters_of(folder: Folder) -> frozenset[int]:
-    """The voters in quorum-state; none if it is missing or names none. Raises InputError."""
+def voters_of(folder: Folder) -> list[int | None]:
+    """The ids of the voters in quorum-state, None for a malformed one; none if it is missing or
+    names none. Raises InputError."""
     for name in QUORUM_STATE.names.intersection(folder.readable):
-        with suppress(ValueError, TypeError, AttributeError, KeyError):
+        with suppress(ValueError, TypeError, AttributeError):
             state = json.loads(read_whole(folder.input(name), _LARGE))
-            return frozenset(int(voter["voterId"]) for voter in state.get("currentVoters", ()))
-    return frozenset()
+            return [_id_of(voter) for voter in state.get("currentVoters", ())]
+    return []
+
+
+def _id_of(voter: object) -> int | None:
+    found = voter.get("voterId") if isinstance(voter, dict) else None
+    return found if isinstance(found, int) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -175,7 +176,7 @@ class CheckedPartitions:
     def _find_above(self, folder: Folder) -> LogDirectory:
         # The parent of . is not the one the path names.
         near, above = Path(folder.path).parent, partition_folder(folder.path).parent
-        path = str(near if near.resolve() == above.resolve() else above)
+        path = str(near if os.path.realpath(near) == os.path.realpath(above) else above)
         known = self.directories.get(path) or self._around.get(path)
         if known is None:
             known = self._around[path] = directory_at(above)

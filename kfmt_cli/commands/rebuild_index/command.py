@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,8 +84,8 @@ class Rebuild:
     def _is_beside(self, to: str, partitions: list[tuple[str, list[Input]]]) -> bool:
         """Whether DST contains the logs; then sets all_files. Raises UsageError unless files may be
         replaced."""
-        below = (Path(to, folder).resolve() for folder, _ in partitions)
-        folders = {Path(group[0].path).parent.resolve() for _, group in partitions}
+        below = (Path(os.path.realpath(Path(to, folder))) for folder, _ in partitions)
+        folders = {Path(os.path.realpath(Path(group[0].path).parent)) for _, group in partitions}
         is_any = any(path in folders for path in below)
         if is_any and not self.force:
             raise UsageError(f"{to}: has the logs; use --in-place")

@@ -262,7 +262,7 @@ def _outermost(paths: Iterable[str]) -> Iterator[tuple[str, Path]]:
     """The directories that are not in another one of them, each once, with their real paths."""
     by_real: dict[Path, str] = {}
     for path in paths:
-        by_real.setdefault(Path(path).resolve(), path)
+        by_real.setdefault(Path(os.path.realpath(path)), path)
     for real, path in by_real.items():
         if by_real.keys().isdisjoint(real.parents):
             yield path, real

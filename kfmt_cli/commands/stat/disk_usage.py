@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -25,7 +26,9 @@ def by_directory(partitions: Iterable[Partition]) -> dict[Path, list[Partition]]
     known: dict[Path, Path] = {}
     for partition in partitions:
         ways = {partition.folder, *Path(absolute(partition.logs[0].path)).parents}
-        reals = {known.get(path) or known.setdefault(path, path.resolve()) for path in ways}
+        reals = {
+            known.get(path) or known.setdefault(path, Path(os.path.realpath(path))) for path in ways
+        }
         for path in reals.union(*(real.parents for real in reals)):
             found.setdefault(path, []).append(partition)
     return found

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from kfmt_cli.broker.start.metadata_files import end_of, snapshots_of
 from kfmt_cli.broker.state import is_replayed
 from kfmt_cli.broker.state.replay import Replay
 from kfmt_cli.checks.log.verifier import open_checked
@@ -67,7 +66,7 @@ def _in(target: GivenPath, of_topic: str | None) -> Iterator[tuple[str, TopicPar
     """The partitions at a path, each with its real path; raises InputError."""
     path = target.path
     if target.file is not None:
-        yield str(Path(path).resolve()), _of_file(target.file, of_topic)
+        yield os.path.realpath(path), _of_file(target.file, of_topic)
     for folder in target.folders:
         named = partition_folder(folder.path)
         given = folder.path == path
@@ -76,7 +75,7 @@ def _in(target: GivenPath, of_topic: str | None) -> Iterator[tuple[str, TopicPar
             continue
         partition = _of_folder(folder, topic, str(named.parent))
         if partition.logs or partition.snapshots:
-            yield str(named.resolve()), partition
+            yield os.path.realpath(named), partition
 
 
 def _of_file(file: Input, of_topic: str | None) -> TopicPartition:
@@ -89,6 +88,8 @@ def _of_file(file: Input, of_topic: str | None) -> TopicPartition:
 
 
 def _of_folder(folder: Folder, topic: str, log_directory: str) -> TopicPartition:
+    from kfmt_cli.broker.start.metadata_files import end_of, snapshots_of
+
     snapshots = sorted(snapshots_of(folder), key=lambda file: end_of(file) or 0, reverse=True)
     return TopicPartition(folder.name, topic, folder.logs, snapshots, log_directory)
 
