@@ -100,7 +100,7 @@ def folders_at(path: str, skip: Callable[[str], None]) -> list[Folder]:
         for folder in stored:
             bucket.take(folder)
     rest = [folder for folder in folders if folder not in stored]
-    bucket.is_whole = not any(any(map(folder.takes, folder.files)) for folder in rest)
+    bucket.is_whole = not any(folder.is_of_kafka for folder in rest)
     return [*(() if bucket.is_whole else rest), *walk(path, skip, bucket.listed)]
 
 

@@ -246,7 +246,7 @@ def _listed(
         for words in target.unlisted:
             complain(words)
         left = target if is_alone else _not_before(target, seen)
-        if left is target or left.unlisted or any(map(_has_files, left.folders)):
+        if left is target or left.unlisted or any(folder.is_of_kafka for folder in left.folders):
             yield left
 
 
@@ -260,10 +260,6 @@ def _not_before(target: GivenPath, seen: set[str]) -> GivenPath:
         if not target._is_marked(folder):  # it must be named to be read
             seen.add(its)
     return target if len(new) == len(target.folders) else replace(target, folders=new)
-
-
-def _has_files(folder: Folder) -> bool:
-    return any(map(folder.takes, folder.files))
 
 
 def folder_beside(path: str) -> Folder:

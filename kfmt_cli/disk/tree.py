@@ -175,6 +175,11 @@ class Folder:
         return self.takes_any and log in self.other_logs
 
     @property
+    def is_of_kafka(self) -> bool:
+        """Whether one of its files counts."""
+        return any(map(self.takes, self.files))
+
+    @property
     def readable(self) -> tuple[str, ...]:
         """The names of its files without pipes and the like, which would block a reader."""
         return tuple(file for file in self.files if file not in self.special)
@@ -270,7 +275,7 @@ def _of_brokers(found: list[tuple[str, Folder]], parents: set[str]) -> list[Fold
         for place, folder in found
         if place == os.curdir
         or (place.rpartition(os.sep)[0] or os.curdir) in parents
-        or any(map(folder.takes, folder.files))
+        or folder.is_of_kafka
         or has_other_form(folder.files)
     ]
 

@@ -148,7 +148,8 @@ class CheckPaths:
         """Complain about given directories without Kafka files."""
         is_broker = any(is_log_directory(folder) for folder in folders)
         for target in found:
-            if target.file or target.unlisted or any(map(_is_of_kafka, target.folders)):
+            has_files = any(folder.is_of_kafka for folder in target.folders)
+            if target.file or target.unlisted or has_files:
                 continue
             # An empty directory given with a log directory may be a new log directory.
             if not (is_broker and _is_empty(target.folders)):
@@ -390,11 +391,6 @@ def _log_directories(folders: list[Folder], given: frozenset[str]) -> dict[str, 
 def _is_empty(folders: list[Folder]) -> bool:
     """Whether directories have no files and no subdirectories."""
     return not any(folder.files or folder.folders for folder in folders)
-
-
-def _is_of_kafka(folder: Folder) -> bool:
-    """Whether a directory has a file that a broker writes."""
-    return any(map(folder.takes, folder.files))
 
 
 def of_codes(only: Iterable[str], ignore: Iterable[str]) -> Callable[[str], bool]:

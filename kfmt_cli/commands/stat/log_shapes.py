@@ -54,8 +54,7 @@ class LogShapes:
 
 
 def with_strips(logs: Sequence[Input], first: Collection[str] = ()) -> LogShapes:
-    """The shapes of some logs, of which those of the files named first, then the largest ones, get
-    a strip."""
+    """The shapes of some logs. The files named in `first` get a strip before the largest ones."""
     sizes = list(map(size_of, logs))
     ranked = sorted(range(len(logs)), key=lambda i: (logs[i].name not in first, -sizes[i], i))
     shown = ranked[:MOST_STRIPS]

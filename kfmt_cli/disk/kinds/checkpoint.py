@@ -37,7 +37,7 @@ def _column(field: Field) -> Column:
 
 
 def _rows() -> dict[str, RowType]:
-    """The row type of each checkpoint: one for those of the same fields."""
+    """The row type of each checkpoint; those with the same fields share one."""
     docs: dict[tuple[Field, ...], list[str]] = {}
     for checkpoint in CHECKPOINTS.values():
         docs.setdefault(checkpoint.fields, []).append(f"`{checkpoint.name}`: {checkpoint.doc}")
