@@ -28,40 +28,9 @@ from kfmt_cli.disk.tiered_keys import PrivateKey
 from kfmt_cli.disk.tree import size_of, walk
 from kfmt_cli.disk.trees import TREES, Tree, path_in
 from kfmt_cli.errors import InputError
-from tests.support.samples import Done, kfmt
-from tools.kafka import ROOT, SAMPLES
-
-KEPT = ROOT / "tests/kept/aiven-1.0.0"
-KEY = KEPT / "encrypted/test-key.pkcs8.der"
-BROKER = SAMPLES / "kafka-3.9.1-broker1"
-TXN = "txn-SK1yrsvLS6GVcvsGssS1uA/0"
-FIRST = f"{0:020}-a2ZtdAAAAAAAAAAAAAAD6A"
-
-
-def ran(*arguments: str | Path, cwd: Path, key: str = "") -> Done:
-    """A command, which says nothing of where segments were put together, and leaves nothing."""
-    rest = cwd / "made"
-    rest.mkdir(exist_ok=True)
-    if key:
-        done = kfmt(*arguments, cwd=cwd, TMPDIR=str(rest), KFMT_RSM_PRIVATE_KEY=key)
-    else:
-        done = kfmt(*arguments, cwd=cwd, TMPDIR=str(rest))
-    assert str(rest) not in done.out + done.err
-    assert list(rest.iterdir()) == []
-    return done
-
-
-@pytest.fixture
-def buckets(tmp_path: Path) -> Path:
-    for name in ("plain", "zstd", "encrypted"):
-        shutil.copytree(KEPT / name, tmp_path / name)
-    return tmp_path
-
-
-@pytest.fixture
-def plain_bucket(tmp_path: Path) -> Path:
-    shutil.copytree(KEPT / "plain", tmp_path / "plain")
-    return tmp_path
+from tests.support.samples import kfmt
+from tests.support.tiered import BROKER, FIRST, KEPT, KEY, TXN, flip, ran
+from tools.kafka import SAMPLES
 
 
 def key() -> PrivateKey:
@@ -155,12 +124,6 @@ def _add(path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"x")
 
 
-def _flip(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(bytes(data))
-
-
 def _told(*names: str, value: object) -> Any:
     """A change: a member of the manifest has another value."""
 
@@ -202,7 +165,7 @@ PLACE = ("remoteLogSegmentMetadata", "remoteLogSegmentId", "topicIdPartition", "
         (_deep, "is malformed"),
         (lambda stem: stem.with_suffix(".log").unlink(), ".log: No such file or directory"),
         (lambda stem: stem.with_suffix(".rsm-manifest").unlink(), "no manifest, skipped"),
-        (lambda stem: _flip(stem.with_suffix(".log")), "chunk"),
+        (lambda stem: flip(stem.with_suffix(".log")), "chunk"),
         (lambda stem: stem.with_suffix(".rsm-manifest").write_text("{}"), "is malformed"),
         (lambda stem: stem.with_suffix(".log").write_bytes(b""), "bytes too short"),
         (lambda stem: _add(stem.with_suffix(".log")), "has extra bytes after"),
@@ -324,7 +287,7 @@ def test_a_log_that_ends_too_early_is_read_up_to_there(buckets: Path) -> None:
 
 
 def test_a_chunk_that_is_damaged_is_named_with_its_byte(buckets: Path) -> None:
-    _flip(buckets / "zstd/tiered" / TXN / f"{FIRST}.log")
+    flip(buckets / "zstd/tiered" / TXN / f"{FIRST}.log")
     done = ran("verify-crc", "zstd/tiered", cwd=buckets)
     assert done.code == 3
     assert re.search(rf"zstd/tiered/{TXN}/{FIRST}\.log: chunk \d+ cannot be decompressed", done.err)
@@ -351,37 +314,6 @@ def test_other_directories_are_not_taken_for_buckets(tmp_path: Path) -> None:
     assert any(is_tiered(folder.path) for folder in target_of(str(KEPT)).folders)
 
 
-@pytest.mark.parametrize(("n", "kind"), [(1, "plain"), (40, "plain"), (1, "zstd")])
-def test_a_bucket_next_to_directories_of_a_broker(n: int, kind: str, buckets: Path) -> None:
-    """However many directories there are, and whichever is listed first."""
-    mixed = buckets / "mixed"
-    for i in range(n):
-        shutil.copytree(BROKER / "orders-0", mixed / f"t{i}-0")
-    stored = ran("verify-crc", kind, "--json", cwd=buckets).of("file")
-    local = kfmt("verify-crc", BROKER / "orders-0", "--json").of("file")
-    for file in (buckets / kind).rglob("*"):
-        if file.is_file():
-            to = mixed / "bucket" / file.relative_to(buckets / kind)
-            to.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(file, to)
-    for name, option in (("check", "--json"), ("dump", "--json"), ("stat", "--json")):
-        done = ran(name, "mixed", option, cwd=buckets)
-        assert done.code == 0, done.err
-    done = ran("verify-crc", "mixed", "--json", cwd=buckets)
-    rows = done.of("file")
-    assert len(rows) == len(stored) + n * len(local)
-    records = sum(row["records"] for row in rows)
-    assert records == sum(row["records"] for row in (*stored, *local * n))
-    dataset = pytest.importorskip("pyarrow.dataset")
-    exported = ran("export", "mixed", "--to", "lake", "--tables", "batches", cwd=buckets)
-    assert exported.code == 0, exported.err
-    counts = dataset.dataset(buckets / "lake/batches").to_table(columns=["records_count"])
-    assert sum(counts["records_count"].to_pylist()) == records
-    pytest.importorskip("duckdb")
-    asked = ran("sql", "select count(*) n from records", "mixed", "--json", cwd=buckets)
-    assert asked.rows[0]["n"] == records, asked.err
-
-
 def test_kafkas_own_store_is_read_by_partitions() -> None:
     """`LocalTieredStorage` names segments in the same way, next to their indexes."""
     remote = SAMPLES / "kafka-3.9.1-tiered/remote"
@@ -398,72 +330,6 @@ def test_kafkas_own_store_is_read_by_partitions() -> None:
     assert kfmt("find", remote, "--offset", "2300", "--json").of("found")[0]["offset"] == 2300
     said = kfmt("retention", remote)
     assert f"{folder}: retention.ms does not apply to tiered storage" in said.err
-
-
-@pytest.mark.parametrize("command", ["verify-crc", "check"])
-def test_checking_reads_each_copy(command: str, buckets: Path) -> None:
-    """Also those that a broker has, too: a copy that is damaged is none."""
-    _flip(buckets / "plain/tiered" / TXN / f"{FIRST}.log")
-    alone = ran(command, "plain", "--json", cwd=buckets)
-    shutil.copytree(BROKER, buckets / "broker")
-    both = ran(command, "broker", "plain", "--json", cwd=buckets)
-    assert alone.code == both.code == 1
-    damaged = [row["code"] for row in alone.of("finding") if row["severity"] == "error"]
-    assert damaged
-    found = [row["code"] for row in both.of("finding") if row["severity"] == "error"]
-    assert found == damaged
-    files = {
-        row["file"]
-        for row in ran("index-check", "broker", "plain", "--json", cwd=buckets).of("file")
-    }
-    assert {f"{top}/txn-0/{0:020}.index" for top in ("broker", "plain")} <= files
-
-
-def test_local_and_tiered_parts_are_one_log(buckets: Path) -> None:
-    """The local part begins in the middle; what both have is read once."""
-    local = buckets / "local/txn-0"
-    local.mkdir(parents=True)
-    second = BROKER / "txn-0" / f"{357:020}.log"
-    for file in (BROKER / "txn-0").glob(f"{357:020}.*"):
-        shutil.copy(file, local)
-    whole = kfmt("cat", BROKER / "txn-0" / f"{0:020}.log", second, "-f", "%o\n").out
-    ours = ran("cat", "plain/tiered", "local", "-f", "%t %o\n", cwd=buckets).out
-    assert [
-        line.split()[1] for line in ours.splitlines() if line.startswith("txn")
-    ] == whole.split()
-    assert ran("verify-crc", "plain", cwd=buckets).out.count("2 segments") == 1
-
-
-def test_a_partition_that_is_local_too_has_other_paths(plain_bucket: Path) -> None:
-    """A log directory with a bucket in it, and a partition of which both have segments."""
-    logs = (BROKER / "txn-0" / f"{base:020}.log" for base in (0, 357))
-    whole = [int(offset) for offset in kfmt("cat", *logs, "-f", "%o\n").out.split()]
-    (stored,) = (
-        path.relative_to(plain_bucket) for path in plain_bucket.glob("plain/tiered/txn-*/0")
-    )
-    local = plain_bucket / "txn-0"
-    local.mkdir()
-    for file in (BROKER / "txn-0").glob(f"{357:020}.*"):
-        shutil.copy(file, local)
-    done = ran("verify-crc", ".", "--json", cwd=plain_bucket)
-    assert [row["file"] for row in done.of("file")] == [
-        f"./txn-0/{357:020}.log",
-        f"./{stored}/txn-0/{0:020}.log",
-        f"./{stored}/txn-0/{357:020}.log",
-    ]
-    offsets = ran("cat", ".", "-f", "%o\n", cwd=plain_bucket).out.split()
-    assert sorted(map(int, offsets)) == whole
-
-
-def test_a_bucket_that_has_nothing_more_is_read(buckets: Path) -> None:
-    shutil.copytree(BROKER / "txn-0", buckets / "local/txn-0")
-    for path in ("encrypted", "zstd"):
-        shutil.rmtree(buckets / path)
-    shutil.rmtree(buckets / "plain/orders", ignore_errors=True)
-    done = ran("dump", "local", "plain", "--json", cwd=buckets)
-    assert done.code == 0, done.err
-    logs = [row["file"] for row in done.of("batch") if row["topic"] == "txn"]
-    assert all(log.startswith("local/") for log in logs)
 
 
 def test_sizes_of_retention_are_those_of_the_disk(buckets: Path) -> None:
@@ -488,50 +354,3 @@ def test_two_topics_of_one_name_are_not_mixed(plain_bucket: Path) -> None:
     assert (merged.code, "txn-0: 0–634 from plain/" in merged.out) == (0, True)
     assert f"not used: plain/txn-0: of another topic with this name, topic id {other}" in merged.err
     assert own in (plain_bucket / "merged/txn-0/partition.metadata").read_text()
-
-
-def test_a_broker_that_ends_before_its_tiered_copy(plain_bucket: Path) -> None:
-    shutil.copytree(BROKER, plain_bucket / "broker")
-    for later in (357, 635, 736):
-        for file in (plain_bucket / "broker/txn-0").glob(f"{later:020}.*"):
-            file.unlink()
-    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
-        (plain_bucket / "broker" / name).unlink()
-    shown = ran("replicas", "broker", "plain", cwd=plain_bucket).out
-    (row,) = (line for line in shown.splitlines() if line.startswith(" txn-0"))
-    assert row.split()[-4:] == ["behind", "357,", "loses", "357–634"]
-    assert "but its log ends at 357 and plain/txn-0's at 635" in shown
-
-
-def test_a_tiered_copy_completes_a_damaged_one(plain_bucket: Path) -> None:
-    """`replicas` and `merge` compare copies; other commands read what both have once."""
-    whole = ran("replicas", BROKER, "plain", cwd=plain_bucket).out
-    alone = ran("replicas", BROKER, cwd=plain_bucket).out
-    assert whole.splitlines()[1:] == alone.splitlines()[1:]
-    shutil.copytree(BROKER, plain_bucket / "broker")
-    first = [f"{0:020}.{suffix}" for suffix in ("log", "index", "timeindex", "txnindex")]
-    for name in first:
-        (plain_bucket / "broker/txn-0" / name).rename(plain_bucket / name)
-    with_less = ran("replicas", "broker", "plain", cwd=plain_bucket).out
-    assert with_less.splitlines()[2:] == alone.splitlines()[2:]  # what is only tiered is not lost
-    for name in first:
-        (plain_bucket / name).rename(plain_bucket / "broker/txn-0" / name)
-    log = plain_bucket / "broker/txn-0" / f"{0:020}.log"
-    data = bytearray(log.read_bytes())
-    data[len(data) // 2] ^= 0xFF
-    log.write_bytes(data)
-    lost = ran("merge", "broker", "--topics", "txn", "--to", "lost", cwd=plain_bucket)
-    assert (lost.code, "in no replica: 174–179" in lost.out) == (1, True)
-    shown = ran("replicas", "broker", "plain", cwd=plain_bucket).out
-    assert "kfmt merge broker plain --to DST" in shown
-    keyed = ran("replicas", "broker", "plain", "--rsm-private-key", KEY, cwd=plain_bucket).out
-    assert f"kfmt merge broker plain --to DST --rsm-private-key {KEY}" in keyed
-    done = ran("merge", "broker", "plain", "--topics", "txn", "--to", "merged", cwd=plain_bucket)
-    assert (done.code, "174–179 from plain/txn-0" in done.out) == (0, True)
-    shutil.rmtree(plain_bucket / "broker/txn-0")  # its high watermark is in a checkpoint
-    short = ran("merge", "broker", "plain", "--topics", "txn", "--to", "short", cwd=plain_bucket)
-    assert (short.code, "in no replica: 635–735" in short.out) == (1, True)
-    for name in sorted(path.name for path in (BROKER / "txn-0").glob("*.log")):
-        assert (plain_bucket / "merged/txn-0" / name).read_bytes() == (
-            BROKER / "txn-0" / name
-        ).read_bytes()
