@@ -48,6 +48,7 @@ def test_unsigned_and_long() -> None:
     row = kfmt("encode-varint", "300", "--type", "unsigned_varint", "--json").rows[0]
     assert (row["hex"], row["zigzag"], row["encoding"]) == ("ac02", None, "unsigned_varint")
     assert kfmt("encode-varint", "--type", "unsigned", "300", "--json").rows[0] == row
+    assert kfmt("encode-varint", "300", "--format", "csv", "--table", "record").out == ""
     long = kfmt("encode-varint", "--type", "varlong", str(-(1 << 63)), "--json").rows[0]
     assert (long["size"], long["zigzag"]) == (10, (1 << 64) - 1)
     assert kfmt("decode-varint", "--type", "varlong", long["hex"], "--json").rows == [long]

@@ -219,6 +219,9 @@ def test_damage_in_the_teaching_layout(tmp_path: Path) -> None:
         done = kfmt(command, file, "--layout", "notes-v0", "--json")
         assert (done.code, done.codes) == (1, ["notes-crc-mismatch"])
     assert done.of("file")[0]["records"] == 3
+    file.write_bytes(flipped * 3)
+    done = kfmt("verify-crc", file, "--layout", "notes-v0", "--max-findings", "2", "--json")
+    assert (len(done.codes), done.of("file")[0]["errors"]) == (2, 3)
     some = random.Random(3)
     for _ in range(30):
         file.write_bytes(NOTE[: some.randrange(1, 48)])

@@ -8,12 +8,10 @@ import click
 
 from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import Common, common
-from kfmt_cli.cli.screen import Screen
 from kfmt_cli.commands.varint.lines import varint_lines
 from kfmt_cli.core.layout import varint
 from kfmt_cli.core.layout.varint import ENCODINGS, MASKS, Encoding
 from kfmt_cli.errors import UsageError
-from kfmt_cli.render.formats import sink_named
 from kfmt_cli.rows.documents import VARINT
 
 ALIASES = {
@@ -69,12 +67,7 @@ def encode_varint(
     """
     encoding = ENCODINGS[type_]
     values = [_number(words, encoding) for words in numbers]
-    _show(
-        [(value, _encode(value, encoding)) for value in values],
-        encoding,
-        common.format_,
-        common.color,
-    )
+    _show([(value, _encode(value, encoding)) for value in values], encoding, common)
 
 
 @command(name="decode-varint", short_help="Decode varints, step by step.")
@@ -103,7 +96,7 @@ def decode_varint(
         value, after = _decode(data, at, encoding)
         found.append((value, data[at:after]))
         at = after
-    _show(found, encoding, common.format_, common.color)
+    _show(found, encoding, common)
 
 
 def _number(words: str, encoding: Encoding) -> int:
@@ -156,9 +149,8 @@ def _decode(data: bytes, at: int, encoding: Encoding) -> tuple[int, int]:
     return varint.unzigzag(raw) if encoding.signed else raw, after
 
 
-def _show(found: list[tuple[int, bytes]], encoding: Encoding, format_: str, color: str) -> None:
-    screen = Screen(color)
-    sink = sink_named(format_)(screen)
+def _show(found: list[tuple[int, bytes]], encoding: Encoding, common: Common) -> None:
+    run = common.run()
     for i, (value, data) in enumerate(found):
         row = {
             "encoding": encoding.name,
@@ -167,6 +159,5 @@ def _show(found: list[tuple[int, bytes]], encoding: Encoding, format_: str, colo
             "hex": data.hex(),
             "size": len(data),
         }
-        lines = ["\n" if i else "", varint_lines(value, data, encoding, screen.theme)]
-        sink.document(VARINT, row, lines)
-    sink.flush()
+        lines = ["\n" if i else "", varint_lines(value, data, encoding, run.host.theme)]
+        run.sink.document(VARINT, row, lines)

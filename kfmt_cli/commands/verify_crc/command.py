@@ -165,7 +165,8 @@ def verify_kind(run: Run, kind: Kind, paths: tuple[str, ...]) -> ExitCode:
                 contents = file.contents()
                 progress.advance(contents.size)
                 numbers = {"bytes": contents.size, "records": len(contents.table)}
-                result = Result(LOG_RESULT, file.name, kind.name, numbers)
+                kept = Findings(run.most_findings)
+                result = Result(LOG_RESULT, file.name, kind.name, numbers, findings=kept)
                 result.take(contents.findings)
                 run.all(told(result))
     return run.end()
