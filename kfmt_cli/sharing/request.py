@@ -14,7 +14,7 @@ from kfmt_cli.disk.trees import TREES
 from kfmt_cli.errors import UsageError
 from kfmt_cli.log.selection.select import Asked, Selection
 from kfmt_cli.rows.column import Column, RowType
-from kfmt_cli.rows.table_types import TABLES, chosen
+from kfmt_cli.rows.table_types import RECORDS, TABLES, chosen, has_records
 from kfmt_cli.sharing.piece import MIB, OPENING, Piece
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.topics import decoder_for
@@ -60,8 +60,10 @@ class Request:
         return chosen(self.table, self.columns)
 
     def shown_of(self, rows: RowType) -> tuple[Column, ...]:
-        """The columns of a table, which may differ from the request's table."""
-        return self.shown if rows.name == self.table else rows.leaves
+        """The columns of records or batches, which may not be the request's table. Those of KRaft
+        snapshots are records."""
+        is_its = rows.name == self.table or (rows is RECORDS and has_records(self.table))
+        return self.shown if is_its else rows.leaves
 
     def decoder_of(self, topic: str | None) -> Decoder | None:
         """The decoder for the keys and values of a topic; None if there is none."""

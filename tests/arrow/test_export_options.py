@@ -91,6 +91,13 @@ def test_csv_has_a_heading_for_each_cell(tmp_path: Path) -> None:
     assert plain == kfmt("dump", ORDERS, "--records", "--format", "csv").out
 
 
+def test_columns_are_those_of_records_in_snapshots(tmp_path: Path) -> None:
+    exported(tmp_path, BROKER / "__cluster_metadata-0", "--columns", "offset,key")
+    tables = sorted(tmp_path.glob("*/*.parquet"))
+    assert [file.parent.name for file in tables] == ["records", "snapshot_records"]
+    assert all(pq.read_schema(file).names == ["offset", "key"] for file in tables)
+
+
 @pytest.mark.parametrize("columns", ["offset,key", "offset,offset", "topic,partition,file"])
 def test_columns_are_those_of_records(columns: str, tmp_path: Path) -> None:
     words = ("--tables", "records,batches", "--columns", columns)
