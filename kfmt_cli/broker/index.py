@@ -45,7 +45,7 @@ class IndexBuilder:
         earlier = np.concatenate([[self._largest], max_timestamp])
         largest = np.maximum.accumulate(earlier)
         # The batch that first had the largest timestamp so far.
-        first = np.flatnonzero(np.diff(largest, prepend=largest[0] - 1) != 0)
+        first = np.flatnonzero(np.diff(largest, prepend=largest[:1] - 1) != 0)
         offsets = np.concatenate([[self._largest_offset], last_offset])
         of_largest = offsets[first[np.searchsorted(first, np.arange(len(largest)), "right") - 1]]
         if len(rows):

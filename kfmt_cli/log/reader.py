@@ -243,7 +243,7 @@ class LogReader:
         if not len(batches):
             return
         base, last = batches.base_offset, batches.last_offset
-        if len(base) > 1 and batches.crc_valid[-2:].all() and base[-1] == last[-2] + 1:
+        if len(base) > 1 and batches.crc_valid[-2:].all() and base[-1] == int(last[-2]) + 1:
             self._next_offset = int(last[-1]) + 1  # as it nearly always is
         else:
             self._next_offset = self._known_end(batches, self._going_on(batches), len(batches))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+import pytest
 from crc32c import crc32c
 
 from tests.support.samples import kfmt
@@ -39,6 +40,31 @@ def test_the_largest_producer_id(tmp_path: Path) -> None:
     found = kfmt("check", tmp_path / "t-0", "--json")
     assert "producer-sequence-repeated" in found.codes
     assert found.err == ""
+
+
+@pytest.mark.parametrize("offset", [LARGEST, LARGEST - 19, -LARGEST - 1])
+@pytest.mark.parametrize("command", [("check",), ("dump", "--records"), ("salvage",), ("txn",)])
+def test_offsets_at_their_ends(command: tuple[str, ...], offset: int, tmp_path: Path) -> None:
+    of_producer = {43: struct.pack(">qhi", 7, 0, 0)}
+    there = {0: struct.pack(">q", offset), **of_producer}
+    write(tmp_path / "t-0", batch(there) + batch(there) + batch(of_producer))
+    to = [tmp_path / "to"] if command == ("salvage",) else []
+    done = kfmt(*command, tmp_path / "t-0", *to, "--json")
+    assert done.code == 1
+    assert done.err == ""
+
+
+def test_a_transaction_that_takes_longer_than_there_is_time(tmp_path: Path) -> None:
+    """From the lowest timestamp to the largest are 2^64 milliseconds."""
+    begins = {22: b"\x10", 27: struct.pack(">qqqhi", -LARGEST - 1, LARGEST, 7, 0, 0)}
+    later = {
+        0: struct.pack(">q", 20),
+        22: b"\x10",
+        27: struct.pack(">qqqhi", LARGEST, LARGEST, 8, 0, 0),
+    }
+    write(tmp_path / "t-0", batch(begins) + batch(later))
+    done = kfmt("txn", tmp_path / "t-0", "--json")
+    assert [row["open_for_ms"] for row in done.of("transaction")] == [None, 0]
 
 
 def test_a_negative_sequence_that_is_not_that_of_no_producer(tmp_path: Path) -> None:

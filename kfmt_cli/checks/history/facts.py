@@ -129,7 +129,7 @@ class History:
         base, last = batches.base_offset, batches.last_offset
         before = np.empty_like(last)
         before[1:] = last[:-1]
-        before[0] = base[0] - 1 if self.end is None else self.end - 1
+        before[:1] = base[:1] - 1 if self.end is None else self.end - 1
         missing = (base - before - 1).clip(0) + (last - base + 1 - batches.records_count).clip(0)
         holes: IntArray = np.cumsum(missing) + self.holes
         self.holes = int(holes[-1])
@@ -157,7 +157,7 @@ class History:
             return Numbered(producer, epoch, first, last, offset, position, int(gaps[i]))
 
         for i in np.flatnonzero(odd).tolist():
-            self.findings += compare(self.file, at(i), at(i + 1), int(gaps[i + 1] - gaps[i]))
+            self.findings += compare(self.file, at(i), at(i + 1), int(gaps[i + 1]) - int(gaps[i]))
         for first, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             one = at(first)
             known = self.lasts.get(one.producer_id)

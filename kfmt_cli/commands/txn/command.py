@@ -124,12 +124,7 @@ class ShowTransactions:
         about = known.states.get(transaction.producer_id)
         is_open = transaction.outcome == OPEN
         end = None if is_open else transaction.end
-        duration = None if transaction.start is None or end is None else end - transaction.start
-        since = (
-            None
-            if transaction.start is None or not is_open
-            else max(following.newest - transaction.start, 0)
-        )
+        since = max(following.newest, transaction.start or 0) if is_open else None
         values: dict[str, object] = {
             "outcome": transaction.outcome,
             "hanging": _is_hanging(partition, transaction, following, known) if is_open else None,
@@ -141,10 +136,10 @@ class ShowTransactions:
             "records": transaction.records,
             "batches": transaction.batches,
             "marker_offset": transaction.marker,
-            "duration_ms": duration,
+            "duration_ms": _between(transaction.start, end),
             "start_timestamp": transaction.start,
             "end_timestamp": end,
-            "open_for_ms": since,
+            "open_for_ms": _between(transaction.start, since),
             "holds_last_stable_offset": int(transaction is following.holder),
         }
         return tuple(_cell(values[column.name]) for column in TRANSACTION.columns)
@@ -197,6 +192,12 @@ class ShowTransactions:
 
 def _cell(value: object) -> str | int | None:
     return value if value is None or isinstance(value, str) else int(value)  # type: ignore[call-overload]
+
+
+def _between(start: int | None, end: int | None) -> int | None:
+    """Milliseconds from start to end; None if one is unknown, or if they overflow."""
+    passed = None if start is None or end is None else end - start
+    return None if passed is None or passed.bit_length() > 63 else passed
 
 
 def _goes_on(partition: Partition) -> bool:
