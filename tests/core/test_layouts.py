@@ -215,3 +215,58 @@ def test_the_tables_of_logs_have_the_columns_that_are_shown() -> None:
     # The kernel fills the stored fields, which come first and in its order.
     assert RECORD_COLUMNS[: len(RECORD.names)] == tuple(RECORD.names)
     assert set(RECORD_ROWS.sources) <= set(RECORD_COLUMNS)
+
+
+def kernel_arguments() -> list[Any]:
+    """What the kernel gets for two records, with the span of one column."""
+    data = b"".join(RECORD.write(row) for row in [{**EMPTY, "offset_delta": i} for i in range(2)])
+    regions = np.zeros((5, 1), np.int64)
+    regions[1] = len(data)
+    rows, children = np.zeros((RECORD.width, 2), np.int64), np.zeros((4, 1), np.int64)
+    spanned, spans = np.array([RECORD.names["offset_delta"]]), np.zeros((1, 3, 1), np.int64)
+    return [data, regions, RECORD.program.copy(), rows, children, spanned, spans]
+
+
+EMPTY: dict[str, Any] = {
+    "attributes": 0,
+    "timestamp_delta": 0,
+    "offset_delta": 0,
+    "key": None,
+    "value": b"",
+    "headers": [],
+}
+DATA, REGIONS, PROGRAM, ROWS, CHILDREN, SPANNED, SPANS = range(7)
+
+
+@pytest.mark.parametrize(
+    ("which", "place", "value"),
+    [
+        *((REGIONS, (0, 0), -1), (REGIONS, (1, 0), 1000)),
+        *((PROGRAM, 1, -1), (PROGRAM, 1, 99), (PROGRAM, 3 * 4 + 1, RECORD.width - 1)),
+        *((PROGRAM, 3 * 7 + 1, 4), (PROGRAM, 3 * 6 + 2, 3), (PROGRAM, 3 + 2, 0)),
+        (SPANNED, 0, RECORD.width),
+    ],
+)
+def test_the_kernel_refuses_what_would_leave_its_arrays(which: int, place: Any, value: int) -> None:
+    """It checks that before it begins, and bytes as it goes."""
+    arguments = kernel_arguments()
+    assert kernel.decode(*arguments) == 2
+    assert arguments[SPANS][0, :, 0].tolist() == [0, 1, 1]
+    arguments[which][place] = value
+    with pytest.raises(IndexError, match="outside its array"):
+        kernel.decode(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("which", "shape"),
+    [
+        *((REGIONS, (4, 1)), (PROGRAM, (4,)), (ROWS, (RECORD.width - 1, 2)), (ROWS, (0, 2))),
+        *((ROWS, (RECORD.width, 0)), (CHILDREN, (3, 1)), (SPANS, (1, 2, 1)), (SPANS, (1, 3, 0))),
+        (SPANS, (0, 3, 1)),
+    ],
+)
+def test_the_kernel_refuses_arrays_of_other_shapes(which: int, shape: Any) -> None:
+    arguments = kernel_arguments()
+    arguments[which] = np.zeros(shape, np.int64)
+    with pytest.raises(IndexError, match="outside its array"):
+        kernel.decode(*arguments)

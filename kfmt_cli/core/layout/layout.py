@@ -7,7 +7,7 @@ kernel's program, the writer, the NumPy dtype, and the names in outputs and docs
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -33,6 +33,7 @@ from kfmt_cli.core.layout.wire import (
 from kfmt_cli.core.native import encode, kernel
 
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+_NONE, _NO_SPANS = np.empty(0, np.int64), np.empty((0, 0, 0), np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,21 +242,45 @@ class Layout:
         stored count, and for at most `most_rows` rows and as many array elements. Regions left
         unfinished get the status FULL. spare: columns after the fields', which the caller fills.
         """
-        regions = np.empty((5, len(starts)), np.int64)
-        regions[0] = starts
-        regions[1] = ends
+        regions = _regions(starts, ends)
         most = min(int((ends - starts).sum()) // self.min_size + len(starts), most_rows)
-        most_children = 1 if self.child is None else min(len(data) + 1, most_rows)
-        capacity = min(expected, most)
+        rows, children = self._decode(data, regions, (min(expected, most), most), most_rows, spare)
+        return Columns(self.names, rows, children, regions)
+
+    def spans(
+        self, data: Buffer, starts: IntArray, ends: IntArray, names: Sequence[str], most: int
+    ) -> tuple[IntArray, IntArray]:
+        """The spans of some fields in each region, (fields, `kernel.SPAN`, n), and the regions of
+        `Columns`: what `columns` decodes, without keeping it. most: array elements of a row."""
+        regions = _regions(starts, ends)
+        spans = np.zeros((len(names), len(kernel.SPAN), len(starts)), np.int64)
+        spanned = np.array([self.names[name] for name in names])
+        self._decode(data, regions, (1, 1), most, spanned=spanned, spans=spans)
+        return spans, regions
+
+    def _decode(
+        self,
+        data: Buffer,
+        regions: IntArray,
+        room: tuple[int, int],
+        most_children: int,
+        spare: int = 0,
+        spanned: IntArray = _NONE,
+        spans: IntArray = _NO_SPANS,
+    ) -> tuple[IntArray, IntArray]:
+        """Run the kernel; returns the rows and array elements. room: for how many rows to begin
+        with, and at most."""
+        capacity, most = room
+        most_children = 1 if self.child is None else min(len(data) + 1, most_children)
         child_capacity = min(1024, most_children)
         while True:
             rows = np.empty((self.width + spare, capacity), np.int64)
             children = np.empty((max(len(self.child_names), 1), child_capacity), np.int64)
-            n = kernel.decode(data, regions, self.program, rows, children)
+            n = kernel.decode(data, regions, self.program, rows, children, spanned, spans)
             if n < 0 and capacity == most and child_capacity == most_children:
                 n = int(regions[2, -1])
             if n >= 0:
-                return Columns(self.names, np.ascontiguousarray(rows[:, :n]), children, regions)
+                return np.ascontiguousarray(rows[:, :n]), children
             capacity = min(max(2 * capacity, 64), most)
             child_capacity = min(child_capacity * 4, most_children)
 
@@ -277,6 +302,14 @@ def encoded(
     out = bytearray((int(ends[-1]) if len(ends) else 0) + room)
     encode.encode(data, program, rows, children, bodies, ends - sizes + gaps, out)
     return out, ends
+
+
+def _regions(starts: IntArray, ends: IntArray) -> IntArray:
+    """Regions that the kernel is to fill."""
+    regions = np.empty((5, len(starts)), np.int64)
+    regions[0] = starts
+    regions[1] = ends
+    return regions
 
 
 def _min_size(wire: WireType | Length) -> int:

@@ -2,10 +2,11 @@
 
 This file is ordinary Python that Cython also compiles; `COMPILED` says which of the two runs. It
 knows no Kafka format: `Layout.program` tells it what to read. Whatever the bytes say, nothing
-outside the given regions is read: each access is checked against its region, and bounds checks stay
-on. A region that does not add up gets a status and decoding continues with the next one; the slow
-reader of the same Layout then explains it (see `layout/layout.py`). All columns are 64-bit signed
-integers. A bytes field is two columns: start and length, with length -1 for null.
+outside the given regions is read: each access is checked against its region, and `_check` proves
+before that regions and columns are inside the arrays. A region that does not add up gets a status
+and decoding continues with the next one; the slow reader of the same Layout then explains it (see
+`layout/layout.py`). All columns are 64-bit signed integers. A bytes field is two columns: start and
+length, with length -1 for null.
 """
 
 try:
@@ -40,6 +41,11 @@ FRAME_NOT_FILLED = cython.declare(cython.int, 5)
 COUNT_TOO_BIG = cython.declare(cython.int, 6)
 FULL = cython.declare(cython.int, 7)  # no room for more rows
 
+# The numbers of a span, of a column's values in a region; the names are exported as `SPAN`.
+LEAST = cython.declare(cython.int, 0)
+LARGEST = cython.declare(cython.int, 1)
+RISES = cython.declare(cython.int, 2)  # 1 if each exceeds the one before it
+
 OPS = {
     "INT": INT,
     "UINT": UINT,
@@ -61,14 +67,56 @@ STATUSES = {
     "COUNT_TOO_BIG": COUNT_TOO_BIG,
     "FULL": FULL,
 }
+SPAN = ("least", "largest", "rises")
 
 
+@cython.cfunc
+def _check(
+    size: cython.Py_ssize_t,
+    regions: cython.longlong[:, ::1],
+    program: cython.const[cython.longlong][::1],
+    rows: cython.longlong[:, ::1],
+    children: cython.longlong[:, ::1],
+    spanned: cython.const[cython.longlong][::1],
+    spans: cython.longlong[:, :, ::1],
+):
+    """Raise IndexError unless `decode`, which checks the rest, stays inside all arrays."""
+    i: cython.Py_ssize_t
+    n: cython.Py_ssize_t = regions.shape[1]
+    of_array: cython.Py_ssize_t = 0  # instructions left of the array
+    width: cython.Py_ssize_t
+    fits: cython.bint = regions.shape[0] == 5 and program.shape[0] % 3 == 0
+    fits = fits and rows.shape[0] > 0 and spans.shape[0] == spanned.shape[0]
+    fits = fits and (spanned.shape[0] == 0 or (spans.shape[1] == 3 and spans.shape[2] == n))
+    fits = fits and (spanned.shape[0] == 0 or rows.shape[1] > 0)
+    for i in range(n if fits else 0):
+        fits = fits and regions[0, i] >= 0 and regions[1, i] <= size
+    for i in range(spanned.shape[0]):
+        fits = fits and 0 <= spanned[i] < rows.shape[0]
+    for i in range(0, program.shape[0] if fits else 0, 3):
+        width = children.shape[0] if of_array > 0 else rows.shape[0]
+        if program[i] in (BYTES, ZIGZAG_BYTES, ZIGZAG_REPEAT):  # with two columns
+            width -= 1
+        fits = fits and 0 <= program[i + 1] < width
+        if program[i] < ZIGZAG:
+            fits = fits and program[i + 2] > 0
+        of_array -= 1
+        if program[i] == ZIGZAG_REPEAT:
+            of_array = program[i + 2]
+            fits = fits and 0 <= of_array <= (program.shape[0] - i) // 3 - 1
+    if not fits:
+        raise IndexError("a region or a column outside its array")
+
+
+@cython.boundscheck(False)
 def decode(
     data: cython.const[cython.uchar][::1],
     regions: cython.longlong[:, ::1],
     program: cython.const[cython.longlong][::1],
     rows: cython.longlong[:, ::1],
     children: cython.longlong[:, ::1],
+    spanned: cython.const[cython.longlong][::1],
+    spans: cython.longlong[:, :, ::1],
 ):
     """Rows out of each region until its end or its first fault; the number of rows.
 
@@ -76,11 +124,17 @@ def decode(
     the byte where the last undamaged row ends come out. `rows` (columns, capacity) gets a column a
     field, column 0 being the row's start; `children` those of the array inside a row. Returns -1
     when one of the two has too little room; the regions then say how far it went (`FULL`).
+    `spanned`: columns whose spans are wanted instead of rows. Each row is then written over the one
+    before it, and `spans` (of them, `SPAN`, n) filled, except for regions without rows.
     """
     r: cython.Py_ssize_t
     i: cython.Py_ssize_t
     pc: cython.Py_ssize_t
     n_program: cython.Py_ssize_t = program.shape[0]
+    s: cython.Py_ssize_t
+    n_spanned: cython.Py_ssize_t = spanned.shape[0]
+    n_rows: cython.Py_ssize_t = 0
+    n_before: cython.Py_ssize_t
     row: cython.Py_ssize_t = 0
     child: cython.Py_ssize_t = 0
     capacity: cython.Py_ssize_t = rows.shape[1]
@@ -103,11 +157,13 @@ def decode(
     repeat_pc: cython.Py_ssize_t
     repeat_end: cython.Py_ssize_t
     row_child: cython.Py_ssize_t
+    _check(len(data), regions, program, rows, children, spanned, spans)
     with cython.nogil:
         for r in range(regions.shape[1]):
             at = regions[0, r]
             end = regions[1, r]
             status = FULL if full else OK
+            n_before = n_rows
             while at < end and not full:
                 if row >= capacity:
                     full = True
@@ -246,11 +302,26 @@ def decode(
                     child = row_child
                     at = rows[0, row]
                     break
-                row += 1
-            regions[2, r] = row
+                for s in range(n_spanned):
+                    value = rows[spanned[s], row]
+                    if n_rows == n_before:
+                        spans[s, LEAST, r] = value
+                        spans[s, LARGEST, r] = value
+                        spans[s, RISES, r] = 1
+                    elif value > spans[s, LARGEST, r]:
+                        spans[s, LARGEST, r] = value
+                    else:
+                        spans[s, RISES, r] = 0
+                        spans[s, LEAST, r] = min(spans[s, LEAST, r], value)
+                n_rows += 1
+                if n_spanned > 0:
+                    child = row_child
+                else:
+                    row = n_rows
+            regions[2, r] = n_rows
             regions[3, r] = status
             regions[4, r] = at
-    return -1 if full else row
+    return -1 if full else n_rows
 
 
 @cython.cfunc

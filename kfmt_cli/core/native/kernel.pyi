@@ -4,8 +4,15 @@ from kfmt_cli.core.layout.wire import Buffer
 COMPILED: bool
 OPS: dict[str, int]
 STATUSES: dict[str, int]
+SPAN: tuple[str, ...]
 
 def decode(
-    data: Buffer, regions: IntArray, program: IntArray, rows: IntArray, children: IntArray
+    data: Buffer,
+    regions: IntArray,
+    program: IntArray,
+    rows: IntArray,
+    children: IntArray,
+    spanned: IntArray,
+    spans: IntArray,
 ) -> int: ...
 def expand(parents: IntArray, ends: IntArray, program: IntArray, rows: IntArray) -> None: ...

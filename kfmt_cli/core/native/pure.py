@@ -59,6 +59,11 @@ def cfunc(function: T) -> T:
 cclass = final = inline = cfunc
 
 
+def boundscheck(_: bool) -> Callable[[T], T]:
+    """A decorator that does nothing: Python checks always."""
+    return cfunc
+
+
 def exceptval(*_: object, **__: object) -> Callable[[T], T]:
     """A decorator that does nothing: Python's functions raise without a value that says so."""
     return cfunc
