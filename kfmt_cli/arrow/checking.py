@@ -18,7 +18,7 @@ from kfmt_cli.core.urls import name_text
 from kfmt_cli.findings.finding import Finding, Severity, in_order
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import is_legacy, runs
-from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.decoding import read_for_checks, read_records
 from kfmt_cli.rows.table_types import SEGMENTS
 from kfmt_cli.rows.types.finding_row import finding_row as row_of
 from kfmt_cli.rows.types.segment_row import (
@@ -89,10 +89,10 @@ def check_piece(request: Request, piece: Piece) -> Checked:
     if request.deep:
         base = piece.base_offset
         stretch = Stretch(deep=True, limit=request.limit, base_offset=base)
-        for run, records in reader.records(piece):
+        for run, records in reader.records(piece, read_for_checks):
             here = numbers_of(run.batches)
             if is_legacy(run):
-                here["records"] = len(records.rows)
+                here["records"] = len(records)
             numbers = merged(numbers, here)
             for _, finding in stretch.take_records(run, records):
                 reader.found(finding)

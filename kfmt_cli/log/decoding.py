@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.log.block import Block, is_legacy
-from kfmt_cli.log.records import Records, read_v2
+from kfmt_cli.log.records import Records, read_spans, read_v2
 
 
 def read_records(run: Block, limit: Limit) -> Records:
@@ -17,3 +17,8 @@ def read_records(run: Block, limit: Limit) -> Records:
     from kfmt_cli.log.wrappers import read_messages
 
     return read_messages(run, limit)
+
+
+def read_for_checks(run: Block, limit: Limit) -> Records:
+    """`read_records`, without rows until a check asks for them."""
+    return read_records(run, limit) if is_legacy(run) else read_spans(run, limit)

@@ -1,13 +1,15 @@
 """Records of a block's batches, of every magic and codec, as one table in offset order.
 
 Rows are decoded in bulk. The slow reader of the same Layout rereads an inconsistent batch and
-reports where and why. Records before the fault are kept.
+reports where and why. Records before the fault are kept. Checks that ask each batch only for the
+spans of its offsets and timestamps get them without rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.layout.place import DecodeError, Origin
 from kfmt_cli.core.native import kernel
+from kfmt_cli.core.native.table import Table, TableColumn
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import RECORD
@@ -25,6 +28,20 @@ from kfmt_cli.rows.log_tables import BATCH_NAMES, READ_NAMES, RECORD_NAMES, Reco
 OK, FULL = (kernel.STATUSES[name] for name in ("OK", "FULL"))
 # Per block, to keep its columns below some hundred megabytes whatever it decompresses to.
 MOST_RECORDS = 1 << 21
+
+
+class SpanTable(Table):
+    """From where to where the offsets and timestamps of the records of each batch go."""
+
+    __slots__ = ()
+
+    first_offset = TableColumn()
+    last_offset = TableColumn()
+    least_offset = TableColumn()
+    largest_offset = TableColumn()
+    largest_timestamp = TableColumn()
+    has_timestamps = TableColumn()
+    """Whether each record has one."""
 
 
 @dataclass(slots=True)
@@ -38,6 +55,30 @@ class Records:
     headers: IntArray
     ends: IntArray
     findings: list[Finding] = field(default_factory=list)
+    _spans: SpanTable | None = field(default=None, init=False)
+
+    def __len__(self) -> int:
+        return int(self.ends[-1]) if len(self.ends) else 0
+
+    @property
+    def filled(self) -> IntArray:
+        """The batches with records."""
+        return np.flatnonzero(self.counts)
+
+    @property
+    def spans(self) -> SpanTable:
+        """A row for each of `filled`."""
+        if self._spans is None:
+            self._spans = spans = SpanTable.zeros(len(self.filled))
+            if len(spans):
+                rows, lasts = self.rows, self.ends[self.filled] - 1
+                firsts = lasts + 1 - self.counts[self.filled]
+                spans.first_offset, spans.last_offset = rows.offset[firsts], rows.offset[lasts]
+                spans.least_offset = np.minimum.reduceat(rows.offset, firsts)
+                spans.largest_offset = np.maximum.reduceat(rows.offset, firsts)
+                spans.largest_timestamp = np.maximum.reduceat(rows.timestamp, firsts)
+                spans.has_timestamps = np.minimum.reduceat(rows.has_timestamp, firsts)
+        return self._spans
 
     @property
     def counts(self) -> IntArray:
@@ -57,23 +98,65 @@ class Records:
             rows.names = RECORD_NAMES  # of all who have the table
 
 
+class SpannedRecords(Records):
+    """Records whose offsets rise in each batch; rows are decoded when somebody asks for them."""
+
+    def __init__(
+        self, block: Block, limit: Limit, spans: SpanTable, ends: IntArray, findings: list[Finding]
+    ) -> None:
+        self._read = partial(read_v2, block, limit)
+        self.ends, self.findings, self._spans = ends, findings, spans
+
+    def __getattr__(self, name: str) -> object:  # of what is not there yet
+        if name not in ("data", "rows", "headers"):
+            raise AttributeError(name)
+        whole = self._read()
+        self.data, self.rows, self.headers = whole.data, whole.rows, whole.headers
+        return getattr(whole, name)
+
+
+def read_spans(block: Block, limit: Limit) -> Records:
+    """The records of batches of magic 2, with their spans, for checks."""
+    batches = block.batches
+    if batches.control.any():  # checks read their rows
+        return read_v2(block, limit)
+    findings: list[Finding] = []
+    data, starts, ends = block.decompressed or decompressed(block, limit, findings)
+    names = ("offset_delta", "timestamp_delta")
+    (offsets, times), regions = RECORD.spans(data, starts, ends, names, MOST_RECORDS)
+    filled = np.flatnonzero(np.diff(regions[2], prepend=0))
+    spans = SpanTable.zeros(len(filled))
+    bases, base_times = batches.base_offset[filled], batches.base_timestamp[filled]
+    least, largest, rises = offsets[:, filled]
+    if not rises.all() or _may_overflow(bases, base_times, times[:2]):
+        return read_v2(block, limit)
+    spans.first_offset = spans.least_offset = bases + least
+    spans.last_offset = spans.largest_offset = bases + largest
+    spans.largest_timestamp = base_times + times[1, filled]
+    spans.has_timestamps = 1
+    row_ends, findings = _ends(block, data, regions, findings)
+    return SpannedRecords(block, limit, spans, row_ends, findings)
+
+
+def _may_overflow(*numbers: IntArray) -> bool:
+    """Whether the sum of two of them may wrap around, as it does in a broker."""
+    return any(bool((abs(of >> 1) >= 1 << 61).any()) for of in numbers)
+
+
 def read_v2(block: Block, limit: Limit) -> Records:
     """The records of batches of magic 2."""
     batches = block.batches
     findings: list[Finding] = []
     data, starts, ends = block.decompressed or decompressed(block, limit, findings)
-    counts = batches.records_count
     columns = RECORD.columns(
         data,
         starts,
         ends,
-        int(counts.clip(0).sum()),
+        int(batches.records_count.clip(0).sum()),
         spare=len(RECORD_NAMES) - len(RECORD.names),
         most_rows=MOST_RECORDS,
     )
-    row_ends = columns.regions[2].copy()
-    if (columns.regions[3] != OK).any() or (np.diff(row_ends, prepend=0) != counts).any():
-        findings += _explain(block, data, columns.regions)
+    row_ends, findings = _ends(block, data, columns.regions, findings)
     # A record's position: its batch's position, plus the header, plus its place in the records.
     batches.records_position = batches.position + HEADER_SIZE - starts
     append_time = batches.timestamp_type == 1
@@ -82,6 +165,17 @@ def read_v2(block: Block, limit: Limit) -> Records:
     kernel.expand(batches.data, row_ends, _V2_OFFSETS, columns.rows)
     rows = RecordTable(READ_NAMES, columns.rows)
     return Records(data, rows, columns.children, row_ends, findings)
+
+
+def _ends(
+    block: Block, data: bytes, regions: IntArray, findings: list[Finding]
+) -> tuple[IntArray, list[Finding]]:
+    """The end of each batch's rows, and the findings with those about missing or excess records."""
+    ends = regions[2].copy()
+    counts = block.batches.records_count
+    if (regions[3] != OK).any() or (np.diff(ends, prepend=0) != counts).any():
+        findings = [*findings, *_explain(block, data, regions)]
+    return ends, findings
 
 
 def fill(block: Block, records: Records, program: IntArray) -> None:

@@ -6,7 +6,7 @@ decompress to more than a few megabytes (`log/records.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from kfmt_cli.checks.base import Facts, LogCheck, Scope
@@ -129,7 +129,9 @@ class PieceReader:
                 edges.end = int(block.batches.position[len(here.batches)])
                 return
 
-    def records(self, piece: Piece) -> Iterator[tuple[Block, Records]]:
+    def records(
+        self, piece: Piece, read: Callable[[Block, Limit], Records] = read_records
+    ) -> Iterator[tuple[Block, Records]]:
         """The records of a piece, by runs of batches of the same kind."""
         for block in self.blocks(piece):
             chosen = self.wanted.batches(block) if self.wanted else block
@@ -138,7 +140,7 @@ class PieceReader:
                 for finding in part.findings:
                     self.found(finding)
                 for run in runs(part):
-                    records = read_records(run, self.limit)
+                    records = read(run, self.limit)
                     for finding in records.findings:
                         self.found(finding)
                     yield run, records

@@ -23,7 +23,7 @@ from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import size_of
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.decoding import read_for_checks
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.pack import Pack, is_packable, read_pack
 from kfmt_cli.log.records import Records
@@ -89,7 +89,7 @@ def look_inside(pack: Pack, limit: Limit) -> None:
     """Refuse the files with findings about their records."""
     for part in decompress_ahead(pack.healthy(), limit):
         pack.refuse(part.findings)
-        records = read_records(part, limit)
+        records = read_for_checks(part, limit)
         pack.refuse(records.findings)
         pack.refuse(_look(part, records, Scope.RECORDS))
     _look_by_file(pack, Scope.RECORDS, limit)
@@ -115,7 +115,7 @@ def _look_by_file(pack: Pack, scope: Scope, limit: Limit | None) -> None:
         return
     for i in np.flatnonzero(pack.good).tolist():
         block, base = pack.block(i), pack.files[i].base_offset
-        records = None if limit is None else read_records(block, limit)
+        records = None if limit is None else read_for_checks(block, limit)
         found = (finding for check in stateful for finding in check(base).take(block, records))
         pack.good[i] = next(found, None) is None
 

@@ -11,13 +11,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from kfmt_cli.checks.base import LogCheck
-from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.findings import log as codes
 from kfmt_cli.findings.damage import CONTROL_MALFORMED
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block, batch_finding
 from kfmt_cli.log.control import read_control
-from kfmt_cli.log.records import Records
+from kfmt_cli.log.records import Records, SpannedRecords
 
 
 class RecordOffsets(LogCheck):
@@ -26,9 +25,8 @@ class RecordOffsets(LogCheck):
     codes = (codes.RECORD_OFFSETS_BACKWARDS, codes.RECORD_OFFSET_OUT_OF_BATCH)
 
     def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
-        if records is not None and len(records.rows):
-            filled, firsts, _ = _filled(records)
-            yield from _check_offsets(run, records, filled, firsts)
+        if records is not None and len(records):
+            yield from _check_offsets(run, records)
 
 
 class MaxTimestamps(LogCheck):
@@ -37,8 +35,8 @@ class MaxTimestamps(LogCheck):
     codes = (codes.MAX_TIMESTAMP_MISMATCH,)
 
     def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
-        if records is not None and len(records.rows):
-            yield from _check_timestamps(run, records, *_filled(records))
+        if records is not None and len(records):
+            yield from _check_timestamps(run, records)
 
 
 class ControlRecords(LogCheck):
@@ -51,21 +49,13 @@ class ControlRecords(LogCheck):
             yield from read_control(run, records)
 
 
-def _filled(records: Records) -> tuple[IntArray, IntArray, IntArray]:
-    """The batches with records, and the first row and row count of each."""
-    counts = records.counts
-    filled = np.flatnonzero(counts)
-    return filled, records.ends[filled] - counts[filled], counts[filled]
-
-
-def _check_offsets(
-    block: Block, records: Records, filled: IntArray, firsts: IntArray
-) -> Iterator[Finding]:
-    offset, batches = records.rows.offset, block.batches
-    # Offsets that overflow wrap around; their difference is still the difference of their deltas.
-    backwards = np.diff(offset) <= 0
-    backwards[firsts[1:] - 1] = False
-    if backwards.any():
+def _check_offsets(block: Block, records: Records) -> Iterator[Finding]:
+    filled, spans, batches = records.filled, records.spans, block.batches
+    if not isinstance(records, SpannedRecords):
+        offset = records.rows.offset
+        # Offsets that overflow wrap around; their difference is that of their deltas.
+        backwards = np.diff(offset) <= 0
+        backwards[records.ends[filled[:-1]] - 1] = False
         rows = np.flatnonzero(backwards)
         owners, first, times = np.unique(
             np.searchsorted(records.ends, rows, side="right"), return_index=True, return_counts=True
@@ -83,8 +73,7 @@ def _check_offsets(
             )
     last = batches.last_offset[filled]
     base = np.where(batches.has_base_offset == 1, batches.base_offset, -1)[filled]
-    largest = np.maximum.reduceat(offset, firsts)
-    least = np.minimum.reduceat(offset, firsts)
+    largest, least = spans.largest_offset, spans.least_offset
     for i in np.flatnonzero((largest > last) | (least < base)).tolist():
         found = int(largest[i] if largest[i] > last[i] else least[i])
         yield batch_finding(
@@ -98,16 +87,14 @@ def _check_offsets(
         )
 
 
-def _check_timestamps(
-    block: Block, records: Records, filled: IntArray, firsts: IntArray, counts: IntArray
-) -> Iterator[Finding]:
-    batches = block.batches
-    largest = np.maximum.reduceat(records.rows.timestamp, firsts)
+def _check_timestamps(block: Block, records: Records) -> Iterator[Finding]:
+    filled, batches = records.filled, block.batches
+    largest = records.spans.largest_timestamp
     stored = batches.max_timestamp[filled]
     wrong = (largest != stored) & (batches.timestamp_type[filled] == 0)
     # A batch that could not be read to its end may have the largest in the missing records.
-    wrong &= np.minimum.reduceat(records.rows.has_timestamp, firsts) == 1
-    whole = (counts == batches.records_count[filled]) | (batches.is_v2[filled] == 0)
+    wrong &= records.spans.has_timestamps == 1
+    whole = (records.counts[filled] == batches.records_count[filled]) | (batches.is_v2[filled] == 0)
     for i in np.flatnonzero(wrong & whole).tolist():
         yield batch_finding(
             block,

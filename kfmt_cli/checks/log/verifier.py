@@ -20,7 +20,7 @@ from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.findings.finding import Finding, in_order
 from kfmt_cli.log.block import Block, is_legacy, runs
-from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.decoding import read_for_checks
 from kfmt_cli.log.decompress import decompress_ahead, is_heavy
 from kfmt_cli.log.open_log import OpenLog, open_log
 from kfmt_cli.log.records import Records
@@ -70,7 +70,7 @@ class Stretch:
         for run in runs(block):
             if self.deep or is_legacy(run):
                 # Checking messages inside wrappers needs decompression in any case.
-                records = read_records(run, self.limit)
+                records = read_for_checks(run, self.limit)
                 found += records.findings
                 for check, finding in self.take_records(run, records):
                     (first if check.looks_back else found).append(finding)
@@ -82,7 +82,7 @@ class Stretch:
 
     def take_records(self, run: Block, records: Records) -> list[tuple[LogCheck, Finding]]:
         """Add the records of the next run of batches; returns each check's findings."""
-        self.records += len(records.rows)
+        self.records += len(records)
         found = [(check, finding) for check in self.checks for finding in check.take(run, records)]
         self.extent.take(run, records)
         return found

@@ -29,13 +29,10 @@ class WrapperOffsets(LogCheck):
     def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
         if records is None:
             return
-        counts = records.counts
-        filled = np.flatnonzero(counts)
+        filled, batches = records.filled, run.batches
         if not len(filled):
             return
-        rows = records.ends[filled] - counts[filled]
-        offset, batches = records.rows.offset, run.batches
-        first, before = offset[rows], offset[rows - 1]
+        first, last = records.spans.first_offset, records.spans.last_offset
         wrapper = (batches.is_v2[filled] == 0) & (batches.compression[filled] != 0)
         here = WrapperOffsets()
         self.file = here.file = run.name
@@ -43,14 +40,12 @@ class WrapperOffsets(LogCheck):
             **batch_facts(run, int(filled[0])),
             "first_offset": int(first[0]),
             "begins_with_wrapper": int(wrapper[0]),
-            "last_offset": int(offset[-1]),
+            "last_offset": int(last[-1]),
         }
         yield from self.join(here)
-        wrong = wrapper & (first <= before)
-        wrong[0] = False  # the first batch has no previous row here
-        for i in np.flatnonzero(wrong).tolist():
-            place = batch_facts(run, int(filled[i]))
-            yield backwards(run.name, place, int(first[i]), int(before[i]))
+        for i in np.flatnonzero(wrapper[1:] & (first[1:] <= last[:-1])).tolist():
+            place = batch_facts(run, int(filled[i + 1]))
+            yield backwards(run.name, place, int(first[i + 1]), int(last[i]))
 
     def join(self, later: WrapperOffsets) -> Iterator[Finding]:
         if later.facts.get("position") is None:

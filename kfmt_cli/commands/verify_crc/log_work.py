@@ -15,6 +15,7 @@ from kfmt_cli.checks.log.verifier import MOST_HANDED, Stretch, Verified, Verifie
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.findings.finding import Finding, in_order
+from kfmt_cli.log.decoding import read_for_checks
 from kfmt_cli.log.pack import is_packable
 from kfmt_cli.sharing.engine import Work
 from kfmt_cli.sharing.piece import Piece, cut
@@ -72,7 +73,7 @@ class LogWork(Work[Input, CheckedLog, PieceFindings]):
         reader = PieceReader(limit=limit, searches=True)
         stretch = Stretch(True, limit, piece.base_offset)
         first: list[Finding] = []
-        for run, records in reader.records(piece):
+        for run, records in reader.records(piece, read_for_checks):
             for check, finding in stretch.take_records(run, records):
                 (first if check.looks_back else reader.findings).append(finding)
             if len(reader.findings) > MOST_HANDED:
