@@ -107,8 +107,7 @@ class BatchContent:
         columns = record_table.columns_of(section, "auto", width)
         builder = TemplateBuilder(section.table.names, HEADER_NAMES, Literals())
         write_line(builder, columns, COLOUR, cut=True)
-        template, table = builder.build(), section.table
-        pieces = write_rows(template, section.data, table, section.children, first, last)
+        pieces = write_rows(builder.build(), section, first, last)
         return b"".join(map(bytes, pieces)).decode("utf-8", "replace").split("\n")[:-1]
 
     # Fields and bytes.

@@ -10,8 +10,8 @@ import numpy as np
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import bound as room
 from kfmt_cli.core.native import emit, text
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.render.template import Template
+from kfmt_cli.rows.section import Section
 
 BUFFER = 1 << 20
 MOST_FREE = 32
@@ -96,28 +96,25 @@ def _piece(buffer: bytearray, length: int) -> memoryview:
     return piece
 
 
-def write_rows(
-    template: Template, data: bytes, table: Table, children: IntArray, first: int, last: int
-) -> Iterator[memoryview]:
+def write_rows(template: Template, section: Section, first: int, last: int) -> Iterator[memoryview]:
     """The text of rows first..last-1, in pieces to pass to `recycle`."""
+    data, rows, children = section.data, section.table.data, section.children
     least = 0
     while first < last:
         writer, buffer = _writer(template, least)
         done = emit.emit(
-            writer, data, template.program, template.shape, table.data, children, first, last
+            writer, data, template.program, template.shape, rows, children, first, last
         )
         yield _piece(buffer, writer.at)
         least = 0
         if done == first:  # a row larger than the buffer
-            least = room.room(data, template.shape, table.data, first, children)
+            least = room.room(data, template.shape, rows, first, children)
         first = done
 
 
 def write_nested(
-    outer: tuple[Template, Table],
-    inner: tuple[Template, Table],
-    data: bytes,
-    children: IntArray,
+    outer: tuple[Template, Section],
+    inner: tuple[Template, Section],
     ends: IntArray,
     first: int,
     last: int,
@@ -134,14 +131,14 @@ def write_nested(
         writer, buffer = _writer(outer_template, least)
         emit.emit_nested(
             writer,
-            data,
+            inner_rows.data,
             outer_template.program,
             outer_template.shape,
-            outer_rows.data,
+            outer_rows.table.data,
             inner_template.program,
             inner_template.shape,
-            inner_rows.data,
-            children,
+            inner_rows.table.data,
+            inner_rows.children,
             ends,
             state,
             last,
@@ -153,5 +150,7 @@ def write_nested(
                 if state[2]
                 else (outer_template, outer_rows, state[0])
             )
-            least = room.room(data, template.shape, rows.data, int(row), children)
+            least = room.room(
+                inner_rows.data, template.shape, rows.table.data, int(row), inner_rows.children
+            )
         yield _piece(buffer, writer.at)

@@ -35,4 +35,4 @@ class CsvRows(RowWriter):
             section = rows.inner
             first, last = rows.bounds(first, last)
         template = self._templates(section.type, tuple(section.table.names))
-        return write_rows(template, section.data, section.table, section.children, first, last)
+        return write_rows(template, section, first, last)

@@ -44,20 +44,12 @@ class JsonRows(RowWriter):
         outer, inner = rows.outer, rows.inner
         if inner is None:
             template, _ = self._templates(outer.type, None, (), (tuple(outer.table.names),))
-            return write_rows(template, outer.data, outer.table, outer.children, first, last)
+            return write_rows(template, outer, first, last)
         names = tuple(outer.table.names), tuple(inner.table.names)
         known = constants(inner.table, self._often)
         above, below = self._templates(outer.type, inner.type, known, names)
         assert below is not None
-        return write_nested(
-            (above, outer.table),
-            (below, inner.table),
-            inner.data,
-            inner.children,
-            rows.ends,
-            first,
-            last,
-        )
+        return write_nested((above, outer), (below, inner), rows.ends, first, last)
 
 
 def often_constant(rows: RowType) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ from kfmt_cli.render.tables.columns import ShownColumn, fit, heading, write_line
 from kfmt_cli.render.template import Literals, TemplateBuilder
 from kfmt_cli.render.write import write_nested, write_rows
 from kfmt_cli.rows.log_tables import BatchTable
-from kfmt_cli.rows.section import HEADER_NAMES, NO_CHILDREN, Rows, Section
+from kfmt_cli.rows.section import HEADER_NAMES, Rows, Section
+from kfmt_cli.rows.types.batch import BATCH
 
 
 class TableRows(RowWriter):
@@ -46,9 +47,7 @@ class TableRows(RowWriter):
             yield memoryview(heading(self.columns, self.theme).encode())
         builder = TemplateBuilder(section.table.names)
         write_line(builder, self.columns, self.theme, cut=False)
-        yield from write_rows(
-            builder.build(), section.data, section.table, section.children, first, last
-        )
+        yield from write_rows(builder.build(), section, first, last)
 
     def choose(self, columns: list[ShownColumn], table: Columns, screen: int | None) -> None:
         """Choose the columns that fit, as wide as these rows need and at least as wide as
@@ -108,7 +107,7 @@ class BatchRows(TableRows):
         )
         builder = TemplateBuilder(batches.names)
         write_line(builder, self.columns, self.theme, cut=self.screen is not None)
-        yield from write_rows(builder.build(), b"", batches, NO_CHILDREN, first, last)
+        yield from write_rows(builder.build(), Section(BATCH, batches), first, last)
 
     def _wanted(self, batches: ShownBatches) -> list[ShownColumn]:
         columns: list[ShownColumn] = [*batch_table.DEFAULT]
@@ -150,15 +149,8 @@ class BatchRows(TableRows):
         outer = record_table.outer_template(batches.names, self.theme, literals, screen)
         builder = TemplateBuilder(inner.table.names, HEADER_NAMES, literals)
         write_line(builder, self.columns, self.theme, cut=screen is not None)
-        yield from write_nested(
-            (outer, batches),
-            (builder.build(), inner.table),
-            inner.data,
-            inner.children,
-            rows.ends,
-            first,
-            last,
-        )
+        above, below = (outer, Section(BATCH, batches)), (builder.build(), inner)
+        yield from write_nested(above, below, rows.ends, first, last)
 
     def end(self) -> str:
         words = count(self.n_outer, "batch", "batches")
