@@ -21,11 +21,6 @@ class OutputFormat:
     sink: str
     """Module and class, imported when the format is requested."""
 
-    def load(self) -> type[Sink]:
-        """Import the class that writes it."""
-        made: type[Sink] = load(self.sink)
-        return made
-
 
 _SINKS = "kfmt_cli.render.sinks"
 FORMATS: list[OutputFormat] = [
@@ -44,4 +39,6 @@ REPORTS: list[OutputFormat] = [
 
 def sink_named(name: str) -> type[Sink]:
     """The class that writes the format of this name."""
-    return next(output for output in (*FORMATS, *REPORTS) if output.name == name).load()
+    found = next(output for output in (*FORMATS, *REPORTS) if output.name == name)
+    sink: type[Sink] = load(found.sink)
+    return sink
