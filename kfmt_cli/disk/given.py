@@ -25,6 +25,14 @@ RSM_PRIVATE_KEY: ContextVar[str | None] = ContextVar("rsm_private_key", default=
 """The file with the private key for encrypted segments that this run reads."""
 
 
+def private_key_bytes() -> bytes | None:
+    """The bytes of that file; raises UsageError."""
+    from kfmt_cli.disk.tiered_keys import key_bytes
+
+    path = RSM_PRIVATE_KEY.get()
+    return None if path is None else key_bytes(path)
+
+
 def located(path: str) -> str:
     """The path in the form in which it is shown, once the tree that it leads to is known; raises
     InputError."""

@@ -10,6 +10,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.credentials import SentCredentials
 from kfmt_cli.core.parallel import available_cores
 from kfmt_cli.core.urls import is_local
+from kfmt_cli.disk.given import private_key_bytes
 from kfmt_cli.disk.trees import TREES
 from kfmt_cli.errors import UsageError
 from kfmt_cli.log.selection.select import Asked, Selection
@@ -91,7 +92,6 @@ def request_with(
     max_decompressed: int | None = None,
     deep: bool = False,
     payloads: Payloads = NOTHING_SAID,
-    private_key: bytes | None = None,
 ) -> Request:
     """The request from a command line; raises UsageError.
 
@@ -110,7 +110,7 @@ def request_with(
         limit=Limit.of_option(max_decompressed),
         deep=deep,
         payloads=payloads,
-        private_key=private_key,
+        private_key=private_key_bytes(),
     )
 
 

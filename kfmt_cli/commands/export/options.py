@@ -90,8 +90,7 @@ def export(
     from kfmt_cli.arrow.export.lake import lake_of
     from kfmt_cli.commands.each_partition import LogStarts
     from kfmt_cli.commands.export.command import Export
-    from kfmt_cli.disk.given import RSM_PRIVATE_KEY, listed_form
-    from kfmt_cli.disk.tiered_keys import key_bytes
+    from kfmt_cli.disk.given import listed_form
     from kfmt_cli.rows.table_types import exported
     from kfmt_cli.sharing.request import request_with
 
@@ -99,7 +98,6 @@ def export(
         options["target_file_bytes"] = max_split_bytes
     rows = lake_of({"columns": columns, "tables": tables, **options}, file_format)
     paths = tuple(map(listed_form, paths))
-    key = RSM_PRIVATE_KEY.get()
     request = request_with(
         paths,
         columns=columns,
@@ -108,7 +106,6 @@ def export(
         max_split=rows.target,
         max_decompressed=common.max_decompressed,
         payloads=payloads,
-        private_key=None if key is None else key_bytes(key),
     )
     request = replace(request, parallelism=common.jobs)
     run = common.run(exported(rows.tables))

@@ -146,14 +146,11 @@ class PipelineCall:
     def _request(self) -> Any:
         """The request from the options; raises UsageError."""
         from kfmt_cli.arrow.export.file_formats import FILE_FORMATS
-        from kfmt_cli.disk.given import RSM_PRIVATE_KEY
-        from kfmt_cli.disk.tiered_keys import key_bytes
         from kfmt_cli.sharing.request import request_with
         from kfmt_cli.topics.payloads import NOTHING_SAID
 
         options = self.options
         columns = options.get("columns") or ""
-        key = RSM_PRIVATE_KEY.get()
         if columns and not FILE_FORMATS[options.format_].takes_columns:
             raise UsageError("--columns applies only to Parquet files")
         return request_with(
@@ -165,7 +162,6 @@ class PipelineCall:
             max_decompressed=options.max_decompressed,
             deep=options.get("deep", False),
             payloads=options.get("payloads", NOTHING_SAID),
-            private_key=None if key is None else key_bytes(key),
         )
 
     def _destination(self) -> str:

@@ -22,6 +22,7 @@ from kfmt_cli.commands.sql.log_dataset import LogDataset
 from kfmt_cli.commands.sql.sql_tables import ReadSoFar, TableScan
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.urls import name_text
+from kfmt_cli.disk.given import private_key_bytes
 from kfmt_cli.errors import ExitCode, KfmtError, UsageError
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.render.style import count
@@ -48,19 +49,15 @@ class SqlSession:
     run: Run
     paths: tuple[str, ...]
     limit: Limit = field(default_factory=Limit)
-    private_key: bytes | None = field(default=None, repr=False)
-    """For encrypted segments in tiered storage."""
     connection: Any = field(init=False)
     _so_far: ReadSoFar = field(init=False)
 
     def __post_init__(self) -> None:
-        self._so_far = ReadSoFar()
+        self._so_far, key = ReadSoFar(), private_key_bytes()
         self.connection = duckdb.connect(config=dict(_SETTINGS))
         self.connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
         for name, rows in TABLES.items():
-            request = Request(
-                name, self.paths, limit=self.limit, deep=True, private_key=self.private_key
-            )
+            request = Request(name, self.paths, limit=self.limit, deep=True, private_key=key)
             scan = TableScan(request, self._so_far)
             self.connection.register(name, LogDataset(schema_of(rows.leaves), scan.parts))
 

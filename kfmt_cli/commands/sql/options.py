@@ -73,9 +73,8 @@ def _session(common: Common, paths: tuple[str, ...]) -> SqlSession:
     """The session; complains about paths where there is nothing, raises InputError for no other."""
     from kfmt_cli.commands.python.read import there
     from kfmt_cli.commands.sql.command import SqlSession
-    from kfmt_cli.disk.given import RSM_PRIVATE_KEY, listed_form
+    from kfmt_cli.disk.given import listed_form
     from kfmt_cli.disk.targets import refuse_pipe
-    from kfmt_cli.disk.tiered_keys import key_bytes
 
     refuse_pipe(*paths)
     run, found = common.run(), []
@@ -84,5 +83,4 @@ def _session(common: Common, paths: tuple[str, ...]) -> SqlSession:
             found.append(there(listed_form(path)))
     if not found:
         raise click.exceptions.Exit(ExitCode.UNREADABLE)
-    key = RSM_PRIVATE_KEY.get()
-    return SqlSession(run, tuple(found), common.limit, None if key is None else key_bytes(key))
+    return SqlSession(run, tuple(found), common.limit)
