@@ -131,11 +131,12 @@ class Run:
         self.left_out(result.file, result.findings)
         self.sink.result(result)
 
-    def tell(self, finding: Finding, findings: Findings) -> None:
-        """Count a finding and show it, unless too many of its kind were shown."""
-        self.seen(finding)
-        if findings.admits(finding):
-            self.sink.finding(finding)
+    def tell(self, found: Iterable[Finding], findings: Findings) -> None:
+        """Count findings and show them, except those of which too many of their kind were shown."""
+        for finding in found:
+            self.seen(finding)
+            if findings.admits(finding):
+                self.sink.finding(finding)
 
     def rows(
         self,

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from kfmt_cli.broker.offsets.latest_keys import LatestKeys
-from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.cat.follow import end_of_whole, followed
 from kfmt_cli.commands.cat.record_format import Shown, Write, visible
-from kfmt_cli.commands.each_partition import each_partition
+from kfmt_cli.commands.each_partition import blocks_of, each_partition
 from kfmt_cli.commands.partition_selection import wanted_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.findings.finding import Finding, Findings
+from kfmt_cli.findings.finding import Findings
 from kfmt_cli.log.block import Block, undamaged_data
 from kfmt_cli.log.records import Records
 from kfmt_cli.log.selection.record_match import headers_of
@@ -74,7 +73,8 @@ class Cat:
         for file in wanted.logs(partition.logs):
             findings = Findings(self.run.most_findings)
             read = file, 0
-            for block in self._blocks(file, findings):
+            for _, block in blocks_of([file]):
+                self.run.tell(block.findings, findings)
                 if self.follow:
                     read = file, end_of_whole(block, read[1])
                 self._block(file, block, wanted, findings)
@@ -88,26 +88,15 @@ class Cat:
                 if self.most == 0:
                     return
 
-    def _blocks(self, file: Input, findings: Findings) -> Iterator[Block]:
-        """The blocks of a log. findings: counts the log's findings, which are shown."""
-        with open_checked(file, read_ahead=True) as log:
-            for block in log.blocks:
-                self._tell(block.findings, findings)
-                yield block
-
     def _block(self, file: Input, block: Block, wanted: Selection, findings: Findings) -> None:
         """Write the wanted records of a block."""
         topic, partition = partition_of(file.path)
         place = topic or "", -1 if partition is None else partition
         for run, records in wanted.near(undamaged_data(block), self.limit):
-            self._tell([*run.findings, *records.findings], findings)
+            self.run.tell([*run.findings, *records.findings], findings)
             self._records(run, records, wanted, place)
             if self.most == 0:
                 return
-
-    def _tell(self, found: list[Finding], findings: Findings) -> None:
-        for finding in found:
-            self.run.tell(finding, findings)
 
     def _records(
         self, run: Block, records: Records, wanted: Selection, place: tuple[str, int]

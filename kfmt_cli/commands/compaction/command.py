@@ -20,7 +20,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.errors import ExitCode
-from kfmt_cli.findings.finding import Findings, Severity
+from kfmt_cli.findings.finding import Findings, has_errors
 from kfmt_cli.rows.documents import COMPACTION
 from kfmt_cli.topics import CLUSTER_METADATA
 
@@ -119,9 +119,8 @@ class Compaction:
         found, following = CleanerHistory(), Transactions()
         findings = Findings(self.run.most_findings)
         for file, block in blocks_of(partition.logs):
-            for finding in block.findings:
-                found.is_damaged |= finding.code.severity is Severity.ERROR
-                self.run.tell(finding, findings)
+            found.is_damaged |= has_errors(block.findings)
+            self.run.tell(block.findings, findings)
             batches = block.batches
             found.is_damaged |= bool((batches.crc_valid == 0).any())
             if len(batches):

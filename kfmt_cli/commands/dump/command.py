@@ -278,7 +278,7 @@ class Dump:
             run.host.write(piece)
             recycle(piece)
             return
-        run.tell(piece, findings)
+        run.tell([piece], findings)
 
 
 def notes_of(file: Input) -> tuple[str, ...]:

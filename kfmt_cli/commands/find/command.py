@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
@@ -17,8 +17,7 @@ from kfmt_cli.broker.offsets.seek import (
     start_for_offset,
     start_for_time,
 )
-from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.commands.each_partition import LogStarts, reading
+from kfmt_cli.commands.each_partition import LogStarts, blocks_of, reading
 from kfmt_cli.commands.partition_selection import wanted_of
 from kfmt_cli.commands.run import Cells, Run, in_pieces
 from kfmt_cli.core.codecs.decompress import Limit
@@ -26,8 +25,8 @@ from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.names import identity
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.targets import targets
-from kfmt_cli.errors import ExitCode, InputError
-from kfmt_cli.findings.finding import Finding, Findings
+from kfmt_cli.errors import ExitCode
+from kfmt_cli.findings.finding import Findings
 from kfmt_cli.log.block import Block, part_of, runs
 from kfmt_cli.log.derived_columns import read_complete
 from kfmt_cli.log.records import Records
@@ -94,17 +93,14 @@ class Find:
     def _wanted(self, segments: list[Segment]) -> None:
         """Search the segments of a partition for selected records."""
         logs = [segment.log for segment in segments if segment.log is not None]
-        try:
+        with self.run.complaining():
             wanted = wanted_of(self.asked, logs, self.limit)
-        except InputError as error:
-            self.run.complain(str(error))
-            return
-        of_producer = Selection(match=Match(producer_id=wanted.match.producer_id))
-        look = self._of_batches if wanted == of_producer else self._of_records
-        reached = {log.path for log in wanted.logs(logs)}
-        for segment in segments:
-            if segment.any_file.path in reached:
-                self._segment(segment, partial(look, wanted))
+            of_producer = Selection(match=Match(producer_id=wanted.match.producer_id))
+            look = self._of_batches if wanted == of_producer else self._of_records
+            reached = {log.path for log in wanted.logs(logs)}
+            for segment in segments:
+                if segment.any_file.path in reached:
+                    self._segment(segment, partial(look, wanted))
 
     def _segment(self, segment: Segment, look: Callable[[Segment], Iterator[Cells]]) -> int:
         """Search a segment and show the matches; returns their number."""
@@ -129,10 +125,6 @@ class Find:
         with self.run.complaining():
             yield from look(segment)
         self.run.left_out(segment.own_log.name, self._shown)
-
-    def _tell(self, findings: Iterable[Finding]) -> None:
-        for finding in findings:
-            self.run.tell(finding, self._shown)
 
     # By offset and by time.
 
@@ -208,7 +200,7 @@ class Find:
         n_found = 0
         for run in runs(part_of(block, i, i + 1)):
             records = read_complete(run, self.limit)
-            self._tell([*run.findings, *records.findings])
+            self.run.tell([*run.findings, *records.findings], self._shown)
             for row in np.flatnonzero(wanted(records)).tolist():
                 n_found += 1
                 yield _row(block, i, via, records, row)
@@ -220,7 +212,7 @@ class Find:
     def _of_records(self, wanted: Selection, segment: Segment) -> Iterator[Cells]:
         for block in self._all(segment):
             for run, records in wanted.near(block, self.limit):
-                self._tell([*run.findings, *records.findings])
+                self.run.tell([*run.findings, *records.findings], self._shown)
                 for row in np.flatnonzero(wanted.of_records(run, records)).tolist():
                     i = int(np.searchsorted(records.ends, row, side="right"))
                     yield _row(run, i, SCAN, records, row)
@@ -232,10 +224,9 @@ class Find:
 
     def _all(self, segment: Segment) -> Iterator[Block]:
         """All blocks of a log, whose findings are reported."""
-        with open_checked(segment.own_log, read_ahead=True) as log:
-            for block in log.blocks:
-                self._tell(block.findings)
-                yield replace(block, findings=[])
+        for _, block in blocks_of([segment.own_log]):
+            self.run.tell(block.findings, self._shown)
+            yield replace(block, findings=[])
 
 
 def _row(

@@ -54,8 +54,7 @@ def _rows(run: Run, partition: Partition, limit: Limit) -> Iterator[CommittedOff
     replay = replay_of(GROUPS)
     for file in partition.logs:
         findings = Findings(run.most_findings)
-        for finding in taken(replay, file, limit):
-            run.tell(finding, findings)
+        run.tell(taken(replay, file, limit), findings)
         run.left_out(file.name, findings)
     for row in replay.state()[COMMITTED_OFFSET].values():
         of = Fields(zip(COMMITTED_OFFSET.names, row, strict=True))

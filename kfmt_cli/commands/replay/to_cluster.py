@@ -306,7 +306,7 @@ class ReplayToCluster:
             self.options.wanted,
             self.limit,
             by_key,
-            lambda finding: self.run.tell(finding, findings),
+            lambda finding: self.run.tell([finding], findings),
         )
         return _Sent(reader, at, at.next_offset)
 

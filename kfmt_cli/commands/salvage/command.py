@@ -210,8 +210,7 @@ class Salvage:
                 return
             self.run.sink.note(f"not copied: {safe(file.name)}: damaged\n")
             found = Findings(self.run.most_findings)
-            for finding in findings:
-                self.run.tell(finding, found)
+            self.run.tell(findings, found)
             self.run.left_out(file.name, found)
             self.run.summary.damaged += 1
             self.run.summary.totals.errors += max(1, sum(map(is_error, findings)))

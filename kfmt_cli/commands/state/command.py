@@ -28,7 +28,7 @@ from kfmt_cli.disk.opening import is_folder
 from kfmt_cli.disk.tree import classify, listing
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings.damage import PAYLOAD_MALFORMED
-from kfmt_cli.findings.finding import Finding, Findings, Severity
+from kfmt_cli.findings.finding import Finding, Findings, is_error
 from kfmt_cli.log.stream import stream
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.column import Column, ColumnKind
@@ -200,7 +200,7 @@ class ShowState:
         with open_checked(file, read_ahead=False) as log:
             for record in stream(log, self.limit):
                 if isinstance(record, Finding):
-                    whole &= record.code.severity is not Severity.ERROR
+                    whole &= not is_error(record)
                     if findings is not None:
                         self._tell(record, findings)
                 elif at_offset is not None and record.offset > at_offset:
@@ -213,8 +213,8 @@ class ShowState:
 
     def _tell(self, finding: Finding, findings: Findings) -> None:
         """Report a finding and count damage, whose records are not included."""
-        self.run.tell(finding, findings)
-        self._n_damage += finding.code.severity is Severity.ERROR
+        self.run.tell([finding], findings)
+        self._n_damage += is_error(finding)
 
     def _with_lag(self, type_: StateType, row: Row, log_directory: str) -> Row:
         """A row with a reading position, completed with log end offset and lag."""

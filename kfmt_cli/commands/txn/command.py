@@ -103,8 +103,8 @@ class ShowTransactions:
             with open_checked(file, read_ahead=False) as log:
                 for block in log.blocks:
                     yield from following.take(block)
-                    for finding in block.findings if is_new else ():
-                        self.run.tell(finding, findings)
+                    if is_new:
+                        self.run.tell(block.findings, findings)
         if tell:
             self.run.left_out(partition.name, findings)
 
@@ -180,7 +180,7 @@ class ShowTransactions:
                 for finding in taken(replay, log):
                     known.is_damaged |= is_error(finding)
                     if is_new:
-                        self.run.tell(finding, findings)
+                        self.run.tell([finding], findings)
             except InputError as error:
                 known.is_damaged = True
                 self.run.complain(str(error))
