@@ -23,7 +23,7 @@ from kfmt_cli.disk.kinds.notes import LAYOUTS
 from kfmt_cli.disk.opening import bytes_at, is_folder
 from kfmt_cli.disk.tree import topic_of
 from kfmt_cli.errors import ExitCode, InputError, NotFoundError, UsageError
-from kfmt_cli.findings.finding import Finding, Severity
+from kfmt_cli.findings.finding import Finding, is_error
 from kfmt_cli.formats import header_numbers as header
 from kfmt_cli.log.anatomy.batches import batch_parts, loose_part
 from kfmt_cli.log.anatomy.other_files import file_part
@@ -109,9 +109,7 @@ class ShowHex:
                     self._show(file, map(self._chosen, parts))
                     self._tell_of(block, i)
                     return
-                damage += [
-                    finding for finding in block.findings if finding.code.severity is Severity.ERROR
-                ]
+                damage += filter(is_error, block.findings)
                 del damage[MOST_DAMAGE:]
                 if len(block.batches):
                     last = int(block.batches.last_offset[-1])
@@ -125,7 +123,7 @@ class ShowHex:
         if at is None or not (data := _loose_bytes(file, at)):
             raise NotFoundError(f"{file.name}: {words}")
         self._show(file, [loose_part(data, at)])
-        self._damaged()
+        self.run.host.reached(ExitCode.FINDINGS)
 
     def _batch_in(self, block: Block) -> int | None:
         """Index of the requested batch in a block; None if it is not in it."""
@@ -181,11 +179,7 @@ class ShowHex:
                     for text in dump.text(line, part.data, 0 if part.codec else part.position):
                         sink.put(text)
                 if not node.is_whole:
-                    self._damaged()
-
-    def _damaged(self) -> None:
-        """Set the exit code for damage in the bytes shown."""
-        self.run.host.reached(ExitCode.FINDINGS)
+                    self.run.host.reached(ExitCode.FINDINGS)
 
 
 def _top(node: Node) -> tuple[tuple[str, ...], bool]:

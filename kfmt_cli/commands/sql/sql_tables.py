@@ -21,7 +21,7 @@ from kfmt_cli.disk.names import identity
 from kfmt_cli.disk.opening import open_source
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.damage import UNREAD
-from kfmt_cli.findings.finding import Severity
+from kfmt_cli.findings.finding import is_error
 from kfmt_cli.log.selection.select import Asked, Selection
 from kfmt_cli.rows.table_types import FINDINGS, has_records
 from kfmt_cli.sharing.piece import MIB, Piece, pack, telling
@@ -44,13 +44,12 @@ class ReadSoFar:
 
     def take(self, piece: Piece, read: PieceRead) -> None:
         """Remember the findings of a piece."""
+        errors = 0
         for finding in read.findings:
             if finding.code in UNREAD:
                 self.unread[name_text(finding.message)] = None
-        errors = sum(
-            finding.code.severity is Severity.ERROR and finding.code not in UNREAD
-            for finding in read.findings
-        )
+            else:
+                errors += is_error(finding)
         if errors:
             self.damaged[piece.path] = errors
 
