@@ -32,8 +32,8 @@ def followed(
         following = _next(partition, file)
         if following is not None:
             file, position = following, 0
-            continue
-        wait()
+        else:
+            wait()
 
 
 def end_of_whole(block: Block, before: int) -> int:
@@ -50,14 +50,12 @@ def _new(file: Input, position: int) -> Iterator[Block]:
     try:
         for block in blocks_from(file, position):
             sound = block.batches.crc_valid == 1
-            if not sound.all():  # still being written
-                first = int(sound.argmin())
-                block.batches = block.batches.select(slice(0, first))
-                if len(block.batches):
-                    yield block
-                return
-            if len(block.batches):
+            n_whole = len(sound) if sound.all() else int(sound.argmin())
+            block.batches = block.batches.select(slice(0, n_whole))
+            if n_whole:
                 yield block
+            if n_whole < len(sound):  # still being written
+                return
     except InputError as error:
         if not error.is_gone:  # a broker removes old logs
             raise
