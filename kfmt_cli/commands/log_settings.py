@@ -53,7 +53,6 @@ class SettingsOf:
     _base: TopicSettings | None = None
     _given: Mapping[str, str] = field(default_factory=dict)
     _directories: dict[Path, LogDirectory] = field(default_factory=dict)
-    _known: dict[Path, dict[str, dict[str, str]]] = field(default_factory=dict)
 
     @classmethod
     def given(cls, config: Path | None, options: Mapping[str, object]) -> SettingsOf:
@@ -85,7 +84,7 @@ class SettingsOf:
 
     def sources(self, partition: Partition) -> dict[str, str]:
         """Source of each setting of a partition's topic that is not a default; call `of` first."""
-        known = self._known[partition.log_directory]
+        known = _configs(partition.log_directory).of_topics
         found = dict.fromkeys(fields_in(self._given), FILE)
         for given in (known.get("", {}), known.get(partition.place[0] or "", {})):
             found |= dict.fromkeys(fields_in(given), METADATA_LOG)
@@ -102,9 +101,7 @@ class SettingsOf:
             if self.config is not None:
                 self._given = properties_in(self.config)
                 self._base = with_properties(self._base, self._given)
-        if log_directory not in self._known:
-            self._known[log_directory] = _configs(log_directory).of_topics
-        known = self._known[log_directory]
+        known = _configs(log_directory).of_topics
         found = with_properties(self._base, known.get("", {}))
         found = with_properties(found, known.get(topic or "", {}) if topic else {})
         return replace(found, **self.changes)  # type: ignore[arg-type]
@@ -132,8 +129,7 @@ def compacts(topic: str | None, log_directory: Path) -> bool | None:
     known = _read_configs(log_directory)
     if topic not in known and not known.get("", {}) and topic.startswith("__"):
         return None
-    settings = with_properties(TopicSettings(), known.get("", {}))
-    return with_properties(settings, known.get(topic, {})).compacts
+    return SettingsOf().of(topic, log_directory).compacts
 
 
 def interval_of(partition: Path) -> int:
