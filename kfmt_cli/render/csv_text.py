@@ -9,11 +9,12 @@ import csv
 import io
 from collections.abc import Iterable
 
+from kfmt_cli.core.json_text import json_text
 from kfmt_cli.render.style import safe
 
 
 def csv_line(values: Iterable[object]) -> str:
-    """The values as a CSV line; None becomes an empty field."""
+    """The values as a CSV line; None becomes an empty field, a list or an object JSON."""
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow(map(_shown, values))
     return line.getvalue()
@@ -22,4 +23,6 @@ def csv_line(values: Iterable[object]) -> str:
 def _shown(value: object) -> object:
     if isinstance(value, bool):
         return "true" if value else "false"  # as in whole tables
-    return safe(value) if isinstance(value, str) else value
+    if value is None or isinstance(value, int | float):
+        return value
+    return safe(value if isinstance(value, str) else json_text(value))

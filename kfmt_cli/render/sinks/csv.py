@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from kfmt_cli.core.json_text import json_text
 from kfmt_cli.disk.partition_path import with_place
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.csv_text import csv_line
@@ -92,9 +91,4 @@ class Csv(Sink):
         if self._holds(type_.name):
             cells = with_place(members(type_, row), type_.placed)
             self._head(type_.names)
-            self.put(csv_line(_cell(cells.get(name)) for name in type_.names))
-
-
-def _cell(value: object) -> object:
-    """A value as one cell; lists and objects become JSON."""
-    return value if value is None or isinstance(value, str | int) else json_text(value)
+            self.put(csv_line(map(cells.get, type_.names)))
