@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-# The groups after a command's own options, by the names of their parameters.
+# The groups after a command's own options, by the names of their parameters. Those of a selection
+# are in the order of its options.
 GROUPS: dict[str, Sequence[str]] = {
     "Selection": (
         *("from_offset", "to_offset", "from_time", "to_time", "key", "value", "header"),

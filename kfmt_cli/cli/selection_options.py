@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kfmt_cli.cli.grouped_options import GROUPS
 from kfmt_cli.cli.options import Function, with_options
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.errors import UsageError
@@ -17,10 +18,7 @@ if TYPE_CHECKING:
 
 PATTERN = "text, ~REGEX, or a value prefixed with hex:, base64:, int:, long:, double: or uuid:"
 READ_COMMITTED = "read_committed"
-NAMES = (
-    *("from_offset", "to_offset", "from_time", "to_time", "key", "value", "header", "producer_id"),
-    *("last", "isolation"),
-)
+NAMES = GROUPS["Selection"]
 N_BOUNDS = 4  # those that come first
 TIME = "ISO 8601 in UTC, now-1h or milliseconds"
 
