@@ -35,6 +35,12 @@ def members(type_: RowType, values: Mapping[str, object]) -> dict[str, object]:
     }
 
 
+def row_of(type_: RowType, of: object, known: Mapping[str, object]) -> dict[str, object]:
+    """The members of an object: those that are known, others by the attributes of the same name."""
+    names = (column.name for column in type_.columns)
+    return {name: known[name] if name in known else getattr(of, name) for name in names}
+
+
 COUNTED_FINDINGS = tuple(
     number(f"{severity}s", f"Findings of severity {severity}.") for severity in SEVERITIES
 )

@@ -40,7 +40,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.log.open_log import open_log
 from kfmt_cli.render.style import grouped
-from kfmt_cli.rows.documents import FREED, RETENTION, ROLL
+from kfmt_cli.rows.documents import FREED, RETENTION, ROLL, row_of
 from kfmt_cli.topics import CLUSTER_METADATA
 
 _ENTRY = TIME_INDEX_ENTRY.dtype.itemsize
@@ -97,16 +97,9 @@ class Retention:
         for i, fate in enumerate(verdicts):
             lines = [heading(partition.name, told, sink.out.theme)] if i == 0 else []
             lines.append(fate_line(fate, width, sink.out.theme))
-            sink.document(RETENTION, {**_row(fate), "settings": told}, lines)
-        if not verdicts[-1].active:
-            return
-        row: dict[str, object] = {
-            "file": roll.name,
-            "reason": roll.reason,
-            "at_bytes": roll.at_bytes,
-            "at_time": roll.at_time,
-        }
-        sink.document(ROLL, row, [roll_line(roll)])
+            sink.document(RETENTION, _row(fate, told), lines)
+        if verdicts[-1].active:
+            sink.document(ROLL, row_of(ROLL, roll, {"file": roll.name}), [roll_line(roll)])
 
     def _total(self) -> None:
         """Show the bytes freed now and later."""
@@ -192,19 +185,17 @@ def _told(settings: TopicSettings, sources: Mapping[str, str]) -> dict[str, dict
     return with_sources(settings, sources, ("cleanup.policy", time, size))
 
 
-def _row(fate: SegmentFate) -> dict[str, object]:
-    return {
+def _row(fate: SegmentFate, settings: Mapping[str, object]) -> dict[str, object]:
+    known = {
         "file": fate.segment.name,
         "base_offset": fate.segment.base_offset,
         "bytes": fate.segment.size,
         "largest_timestamp": fate.segment.largest,
         "timestamp_source": fate.segment.source,
-        "active": fate.active,
-        "deletable": fate.deletable,
         "deletable_at": fate.at,
-        "odd": fate.odd,
-        "why": fate.why,
+        "settings": settings,
     }
+    return row_of(RETENTION, fate, known)
 
 
 def facts_of(

@@ -23,7 +23,7 @@ from kfmt_cli.disk.tree import Folder, listing
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Findings, is_error
 from kfmt_cli.render.style import grouped, safe
-from kfmt_cli.rows.documents import TRANSACTIONS
+from kfmt_cli.rows.documents import TRANSACTIONS, row_of
 from kfmt_cli.rows.types.transaction import TRANSACTION
 
 COORDINATOR = "__transaction_state"
@@ -126,15 +126,8 @@ class ShowTransactions:
         end = None if is_open else transaction.end
         since = max(following.newest, transaction.start or 0) if is_open else None
         values: dict[str, object] = {
-            "outcome": transaction.outcome,
             "hanging": _is_hanging(partition, transaction, following, known) if is_open else None,
-            "producer_id": transaction.producer_id,
-            "producer_epoch": transaction.producer_epoch,
             "transactional_id": None if about is None else about.transactional_id,
-            "first_offset": transaction.first_offset,
-            "last_offset": transaction.last_offset,
-            "records": transaction.records,
-            "batches": transaction.batches,
             "marker_offset": transaction.marker,
             "duration_ms": _between(transaction.start, end),
             "start_timestamp": transaction.start,
@@ -142,7 +135,7 @@ class ShowTransactions:
             "open_for_ms": _between(transaction.start, since),
             "holds_last_stable_offset": int(transaction is following.holder),
         }
-        return tuple(_cell(values[column.name]) for column in TRANSACTION.columns)
+        return tuple(map(_cell, row_of(TRANSACTION, transaction, values).values()))
 
     def _summary(
         self, partition: Partition, counts: dict[str, int], following: Transactions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kfmt_cli.findings.finding import Code, Finding
-from kfmt_cli.rows.documents import FINDING
+from kfmt_cli.rows.documents import FINDING, row_of
 
 _OF_CODE = ("after_crash", "after_clean_shutdown", "advice")
 
@@ -16,9 +16,7 @@ def of_code(code: Code) -> dict[str, object]:
 
 def finding_row(finding: Finding) -> dict[str, object]:
     """The finding's row in the JSON contract, without its type."""
-    known = of_code(finding.code)
-    names = (column.name for column in FINDING.columns)
-    return {name: known[name] if name in known else getattr(finding, name) for name in names}
+    return row_of(FINDING, finding, of_code(finding.code))
 
 
 def left_out_row(file: str, code: Code, number: int) -> dict[str, object]:

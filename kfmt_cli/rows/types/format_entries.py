@@ -9,6 +9,7 @@ from kfmt_cli.core.layout.field import MILLISECONDS, Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import ListOf, Struct
 from kfmt_cli.core.layout.wire import Array, Integer, WireType
+from kfmt_cli.rows.documents import FORMAT, row_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +110,13 @@ def size_words(layout: Layout) -> str:
 
 def format_row(layout: Layout, chapter: str) -> dict[str, object]:
     """A format as a JSON object. chapter: the one it belongs to."""
-    return {
-        "name": layout.name,
+    known = {
         "chapter": chapter,
         "size": None if layout.versions is not None or layout.text else layout.size,
         "versions": None if layout.versions is None else list(layout.versions),
-        "flexible_since": layout.flexible_since,
         "meaning": layout.doc,
-        "source": layout.source,
     }
+    return row_of(FORMAT, layout, known)
 
 
 def field_row(layout: Layout, entry: Entry) -> dict[str, object]:
