@@ -21,7 +21,7 @@ from kfmt_cli.log.reading import RowsPart, RowsReading
 from kfmt_cli.render.style import COLOUR
 from kfmt_cli.render.tables import record_table
 from kfmt_cli.render.tables.columns import heading, write_line
-from kfmt_cli.render.template import Literals, TemplateBuilder
+from kfmt_cli.render.template import TemplateBuilder
 from kfmt_cli.render.write import write_rows
 from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.rows.section import HEADER_NAMES, Object, Section, objects
@@ -105,8 +105,8 @@ class BatchContent:
         if section is None or first >= last:
             return []
         columns = record_table.columns_of(section, "auto", width)
-        builder = TemplateBuilder(section.table.names, HEADER_NAMES, Literals())
-        write_line(builder, columns, COLOUR, cut=True)
+        builder = TemplateBuilder(section.table.names, HEADER_NAMES, theme=COLOUR)
+        write_line(builder, columns, cut=True)
         pieces = write_rows(builder.build(), section, first, last)
         return b"".join(map(bytes, pieces)).decode("utf-8", "replace").split("\n")[:-1]
 

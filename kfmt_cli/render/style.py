@@ -23,9 +23,13 @@ class Theme:
     bold: str = ""
     reset: str = ""
 
+    def code(self, style: str) -> str:
+        """The escape sequence of a style; empty for none."""
+        return getattr(self, style) if style else ""
+
     def paint(self, style: str, words: str) -> str:
-        """The words in one of the styles."""
-        code = getattr(self, style)
+        """The words in one of the styles, or in none."""
+        code = self.code(style)
         return f"{code}{words}{self.reset}" if code else words
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import text
 from kfmt_cli.core.native.emit import OPS
+from kfmt_cli.render.style import PLAIN, Theme
 
 NO_PADDING = 2
 BARE = 8  # added to the mode of a preview without quotes, see `core/native/cell.py`
@@ -84,7 +85,9 @@ class TemplateBuilder:
         children: Mapping[str, int] | None = None,
         literals: Literals | None = None,
         constants: Mapping[str, int] | None = None,
+        theme: Theme = PLAIN,
     ) -> None:
+        self.theme = theme
         self._columns = columns
         self._constants = constants or {}
         self._pending: tuple[str, int] = ("", 0)  # a literal that may still grow
@@ -110,6 +113,10 @@ class TemplateBuilder:
         """Fixed words; `width` columns if not one per character."""
         before, columns = self._pending
         self._pending = before + words, columns + (len(words) if width is None else width)
+
+    def painted(self, style: str, words: str) -> None:
+        """Fixed words in a style."""
+        self.literal(self.theme.paint(style, words), len(words))
 
     def _flush(self) -> None:
         """Emit the pending literal: adjacent ones become one instruction."""

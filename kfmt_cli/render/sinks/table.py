@@ -26,7 +26,7 @@ class TableSink(Sink):
     _has_rows = False
 
     def remark(self, words: str, style: str = "dim") -> None:
-        self.put(self.out.theme.paint(style, words) + "\n" if style else words + "\n")
+        self.put(self.out.theme.paint(style, words) + "\n")
 
     def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
         from kfmt_cli.render.sinks.table_rows import BatchRows, TableRows

@@ -45,8 +45,8 @@ class TableRows(RowWriter):
             columns = generic.columns_of(section.type, section.table)
             self.choose(columns, section.table, self.screen)
             yield memoryview(heading(self.columns, self.theme).encode())
-        builder = TemplateBuilder(section.table.names)
-        write_line(builder, self.columns, self.theme, cut=False)
+        builder = TemplateBuilder(section.table.names, theme=self.theme)
+        write_line(builder, self.columns, cut=False)
         yield from write_rows(builder.build(), section, first, last)
 
     def choose(self, columns: list[ShownColumn], table: Columns, screen: int | None) -> None:
@@ -105,8 +105,8 @@ class BatchRows(TableRows):
         self._flags |= any(
             bool(batches[flag][first:last].any()) for flag, _, _ in batch_table.FLAGS
         )
-        builder = TemplateBuilder(batches.names)
-        write_line(builder, self.columns, self.theme, cut=self.screen is not None)
+        builder = TemplateBuilder(batches.names, theme=self.theme)
+        write_line(builder, self.columns, cut=self.screen is not None)
         yield from write_rows(builder.build(), Section(BATCH, batches), first, last)
 
     def _wanted(self, batches: ShownBatches) -> list[ShownColumn]:
@@ -147,8 +147,8 @@ class BatchRows(TableRows):
             self.hidden = len(record_table.columns_of(inner, mode, None)) - len(self.columns)
         literals = Literals()
         outer = record_table.outer_template(batches.names, self.theme, literals, screen)
-        builder = TemplateBuilder(inner.table.names, HEADER_NAMES, literals)
-        write_line(builder, self.columns, self.theme, cut=screen is not None)
+        builder = TemplateBuilder(inner.table.names, HEADER_NAMES, literals, theme=self.theme)
+        write_line(builder, self.columns, cut=screen is not None)
         above, below = (outer, Section(BATCH, batches)), (builder.build(), inner)
         yield from write_nested(above, below, rows.ends, first, last)
 

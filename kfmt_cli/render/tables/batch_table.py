@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 
 from kfmt_cli.core.native.table import Table, TableColumn
 from kfmt_cli.formats.control import CONTROL_TYPES
-from kfmt_cli.render.style import Theme
-from kfmt_cli.render.tables.columns import ShownColumn, digits, or_dash, unless_dash
+from kfmt_cli.render.tables.columns import ShownColumn, digits, or_dash, unless_none
 from kfmt_cli.render.template import TemplateBuilder
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.rows.types.batch import BATCH
 
 TIME_WIDTH = 23
 CRC_WIDTH = 10
-KNOWN_TYPES = range(len(CONTROL_TYPES))
 FLAGS = (
     ("transactional", "T", "transactional"),
     ("control", "C", "control"),
@@ -60,8 +59,7 @@ def _offsets_width(batches: ShownBatches) -> int:
     return last if (batches.single == 1).all() else digits(batches.base_offset) + 1 + last
 
 
-def _offsets(builder: TemplateBuilder, theme: Theme) -> None:
-    del theme
+def _offsets(builder: TemplateBuilder) -> None:
     with builder.when("single", 0):
         builder.number("base_offset")
         builder.literal("–")
@@ -70,8 +68,7 @@ def _offsets(builder: TemplateBuilder, theme: Theme) -> None:
     builder.number("last_offset")
 
 
-def _count(builder: TemplateBuilder, theme: Theme) -> None:
-    del theme
+def _count(builder: TemplateBuilder) -> None:
     with builder.when("is_v2", 1):
         builder.grouped("records_count")
     with builder.when("is_v2", 0):
@@ -81,26 +78,25 @@ def _count(builder: TemplateBuilder, theme: Theme) -> None:
             builder.literal("–")
 
 
-def _codec(builder: TemplateBuilder, theme: Theme) -> None:
+def _codec(builder: TemplateBuilder) -> None:
     with builder.unless("compression", 0):
-        builder.literal(theme.flag, 0)
+        builder.literal(builder.theme.flag, 0)
     builder.choice("compression", list(CODECS), ("", ""))
     with builder.unless("compression", 0):
-        builder.literal(theme.reset, 0)
+        builder.literal(builder.theme.reset, 0)
 
 
-def _flags(builder: TemplateBuilder, theme: Theme) -> None:
-    builder.literal(theme.flag, 0)
+def _flags(builder: TemplateBuilder) -> None:
+    builder.literal(builder.theme.flag, 0)
     for name, letter, _ in FLAGS:
         with builder.when(name, 1):
             builder.literal(letter)
         with builder.unless(name, 1):
             builder.literal("·")
-    builder.literal(theme.reset, 0)
+    builder.literal(builder.theme.reset, 0)
 
 
-def _producer(builder: TemplateBuilder, theme: Theme) -> None:
-    del theme
+def _producer(builder: TemplateBuilder) -> None:
     with or_dash(builder, "has_producer"):
         builder.number("producer_id")
         builder.literal(" · epoch ")
@@ -113,9 +109,8 @@ def _producer_width(batches: ShownBatches) -> int:
     return digits(ids) + len(" · epoch ") + digits(epochs) if some.any() else 1
 
 
-def _sequence(builder: TemplateBuilder, theme: Theme) -> None:
-    del theme
-    with unless_dash(builder, "single_sequence", 2):
+def _sequence(builder: TemplateBuilder) -> None:
+    with unless_none(builder, "single_sequence", 2):
         builder.number("base_sequence")
     with builder.when("single_sequence", 0):
         builder.literal("–")
@@ -128,31 +123,30 @@ def _sequence_width(batches: ShownBatches) -> int:
     return digits(base) + 1 + digits(last) if some.any() else 1
 
 
-def _crc(builder: TemplateBuilder, theme: Theme) -> None:
+def _crc(builder: TemplateBuilder) -> None:
     with builder.when("crc_valid", 1):
-        builder.literal(theme.good + "✓" + theme.reset, 1)
+        builder.painted("good", "✓")
         builder.literal(" ")
         builder.hex32("crc")
     with builder.when("crc_valid", 0):
-        builder.literal(theme.bad + "✗", 1)
+        builder.literal(builder.theme.bad + "✗", 1)
         builder.literal(" ")
         builder.hex32("crc")
-        builder.literal(theme.reset, 0)
+        builder.literal(builder.theme.reset, 0)
 
 
-def _crc_and_marker(builder: TemplateBuilder, theme: Theme) -> None:
-    _crc(builder, theme)
+def _crc_and_marker(builder: TemplateBuilder) -> None:
+    _crc(builder)
     for number, name in enumerate(CONTROL_TYPES):
         with builder.when("control_type", number):
             builder.literal("  ")
-            builder.literal(theme.flag + name + theme.reset, len(name))
+            builder.painted("flag", name)
 
 
 def _marker_width(batches: ShownBatches) -> int:
-    names = [
-        CONTROL_TYPES[batch] for batch in set(batches.control_type.tolist()) if batch in KNOWN_TYPES
-    ]
-    return CRC_WIDTH + max((2 + len(name) for name in names), default=0)
+    types = set(batches.control_type.tolist())
+    widths = (2 + len(name) for number, name in enumerate(CONTROL_TYPES) if number in types)
+    return CRC_WIDTH + max(widths, default=0)
 
 
 def _grouped(name: str) -> ShownColumn:
@@ -160,7 +154,7 @@ def _grouped(name: str) -> ShownColumn:
         name,
         name.removeprefix("batch_"),
         lambda batches: digits(batches[name], apart=True),
-        lambda builder, _: builder.grouped(name),
+        lambda builder: builder.grouped(name),
         keep=2,
         right=True,
         cut=True,
@@ -168,12 +162,8 @@ def _grouped(name: str) -> ShownColumn:
 
 
 def _plain(name: str, heading: str, keep: int, given: str | None = None) -> ShownColumn:
-    def write(builder: TemplateBuilder, theme: Theme) -> None:
-        del theme
-        if given is None:
-            builder.number(name)
-            return
-        with or_dash(builder, given):
+    def write(builder: TemplateBuilder) -> None:
+        with or_dash(builder, given) if given else nullcontext():
             builder.number(name)
 
     return ShownColumn(
@@ -182,8 +172,7 @@ def _plain(name: str, heading: str, keep: int, given: str | None = None) -> Show
 
 
 def _timestamp(name: str, heading: str, given: str) -> ShownColumn:
-    def write(builder: TemplateBuilder, theme: Theme) -> None:
-        del theme
+    def write(builder: TemplateBuilder) -> None:
         with or_dash(builder, given):
             builder.time(name)
 
@@ -226,7 +215,7 @@ MORE = (
         "timestamp_type",
         "timestamp type",
         lambda _: max(map(len, TYPES)),
-        lambda builder, _: builder.choice("timestamp_type", list(TYPES), ("", "")),
+        lambda builder: builder.choice("timestamp_type", list(TYPES), ("", "")),
         keep=13,
         cut=True,
     ),

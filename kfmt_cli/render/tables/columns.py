@@ -20,7 +20,7 @@ class ShownColumn:
     heading: str
     width: Callable[[Any], int]
     """Width in columns that the rows of its kind of Table need."""
-    write: Callable[[TemplateBuilder, Theme], None]
+    write: Callable[[TemplateBuilder], None]
     """Puts one row's cell into a template."""
     keep: int
     """Columns with lower numbers survive longer on a narrow screen."""
@@ -43,10 +43,12 @@ def or_dash(builder: TemplateBuilder, name: str, value: int = 1) -> Iterator[Non
 
 
 @contextmanager
-def unless_dash(builder: TemplateBuilder, name: str, none: int) -> Iterator[None]:
-    """Write the block, or a dash in rows where a column is `none`."""
+def unless_none(
+    builder: TemplateBuilder, name: str, none: int, words: str = "–", style: str = ""
+) -> Iterator[None]:
+    """Write the block, or words in rows where a column is `none`."""
     with builder.when(name, none):
-        builder.literal("–")
+        builder.painted(style, words)
     with builder.unless(name, none):
         yield
 
@@ -88,7 +90,7 @@ def heading(chosen: Sequence[tuple[ShownColumn, int]], theme: Theme) -> str:
 
 
 def write_line(
-    builder: TemplateBuilder, chosen: Sequence[tuple[ShownColumn, int]], theme: Theme, cut: bool
+    builder: TemplateBuilder, chosen: Sequence[tuple[ShownColumn, int]], cut: bool
 ) -> None:
     """Write a row: its cells side by side, the last without trailing spaces."""
     for i, (column, width) in enumerate(chosen):
@@ -96,10 +98,10 @@ def write_line(
             if column.unless_zero:
                 condition.enter_context(builder.unless(column.unless_zero, 0))
             builder.literal(" " * (GAP if i else 1))
-            style = getattr(theme, column.style) if column.style else ""
+            style = builder.theme.code(column.style)
             builder.literal(style, 0)
             padded = column.right or i < len(chosen) - 1 or (cut and column.cut)
             with builder.cell(width if padded else 0, right=column.right, cut=cut and column.cut):
-                column.write(builder, theme)
-            builder.literal(theme.reset if style else "", 0)
+                column.write(builder)
+            builder.literal(builder.theme.reset if style else "", 0)
     builder.literal("\n", 0)

@@ -11,9 +11,8 @@ from kfmt_cli.core.layout.field import BYTE, BYTES, MILLISECONDS, OFFSET
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.core.times import YEAR_10000
-from kfmt_cli.render.style import Theme
 from kfmt_cli.render.tables.batch_table import TIME_WIDTH
-from kfmt_cli.render.tables.columns import ShownColumn, digits, or_dash, unless_dash
+from kfmt_cli.render.tables.columns import ShownColumn, digits, or_dash, unless_none
 from kfmt_cli.render.template import TemplateBuilder
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 
@@ -53,15 +52,14 @@ def _column(shown: Column, keep: int) -> ShownColumn:
     )
 
 
-def _write(shown: Column, builder: TemplateBuilder, theme: Theme) -> None:
-    del theme
+def _write(shown: Column, builder: TemplateBuilder) -> None:
     condition = shown.only or ((shown.given, 1) if shown.given else None)
     none = -1 if shown.unit == MILLISECONDS else shown.none
     with ExitStack() as conditions:
         if condition is not None:
             conditions.enter_context(or_dash(builder, *condition))
         if none is not None:
-            conditions.enter_context(unless_dash(builder, shown.at, none))
+            conditions.enter_context(unless_none(builder, shown.at, none))
         _write_value(builder, shown)
 
 
@@ -73,19 +71,13 @@ def _write_value(builder: TemplateBuilder, shown: Column) -> None:
     elif shown.kind is ColumnKind.CHOICE:
         builder.choice(shown.at, list(shown.words), ("unknown-", ""))
     elif shown.kind.is_bytes:
-        _write_bytes(builder, shown)
+        mode = "auto" if shown.kind is ColumnKind.BYTES else "utf8"
+        with unless_none(builder, f"{shown.at}_size", -1, "null"):
+            builder.cell_text(shown.at, mode, MOST_TEXT)
     elif shown.unit in GROUPED:
         builder.grouped(shown.at)
     else:
         builder.number(shown.at)
-
-
-def _write_bytes(builder: TemplateBuilder, shown: Column) -> None:
-    size = f"{shown.at}_size"
-    with builder.when(size, -1):
-        builder.literal("null")
-    with builder.unless(size, -1):
-        builder.cell_text(shown.at, "auto" if shown.kind is ColumnKind.BYTES else "utf8", MOST_TEXT)
 
 
 def _width(shown: Column, table: Table) -> int:

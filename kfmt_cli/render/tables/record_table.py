@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.render.style import GAP, Theme
 from kfmt_cli.render.tables import batch_table
 from kfmt_cli.render.tables.batch_table import CODECS, TIME_WIDTH
-from kfmt_cli.render.tables.columns import ShownColumn, digits, unless_dash
+from kfmt_cli.render.tables.columns import ShownColumn, digits, unless_none
 from kfmt_cli.render.template import Literals, Template, TemplateBuilder
 from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.rows.section import Section
@@ -27,7 +26,7 @@ def outer_template(
     columns: Mapping[str, int], theme: Theme, literals: Literals, screen: int | None
 ) -> Template:
     """The template for the line of a batch above its records."""
-    builder = TemplateBuilder(columns, None, literals)
+    builder = TemplateBuilder(columns, None, literals, theme=theme)
     with builder.when("crc_valid", 1):
         builder.literal(theme.dim, 0)
     with builder.when("crc_valid", 0):
@@ -85,9 +84,9 @@ def columns_of(section: Section, mode: str, screen: int | None) -> list[tuple[Sh
         left -= header_width + GAP if with_headers else 0
         key = min(max(longest_key + QUOTES, len("null")), max(left // 3, MIN_TEXT))
         value = max(left - key - GAP, MIN_TEXT)
-    chosen = [(_offset_column(), offset)]
+    chosen = [(_OFFSET, offset)]
     if with_time:
-        chosen.append((_time_column(), TIME_WIDTH))
+        chosen.append((_TIME, TIME_WIDTH))
     decoded = DECODED[0] in rows.names
     if decoded:
         longest = int(rows[f"{DECODED[0]}_size"].max()) if len(rows) else 0
@@ -101,35 +100,24 @@ def columns_of(section: Section, mode: str, screen: int | None) -> list[tuple[Sh
     return chosen
 
 
-def _dim(builder: TemplateBuilder, theme: Theme, words: str) -> None:
-    builder.literal(theme.paint("dim", words), len(words))
+def _time(builder: TemplateBuilder) -> None:
+    with (
+        unless_none(builder, "has_timestamp", 0, "none", "dim"),
+        unless_none(builder, "timestamp", -1),
+    ):
+        builder.time("timestamp")
 
 
-def _no_width(table: Table) -> int:
-    del table
-    return 0
-
-
-def _offset_column() -> ShownColumn:
-    return ShownColumn(
-        "offset",
-        "offset",
-        lambda rows: digits(rows.offset),
-        lambda builder, _: builder.number("offset"),
-        keep=0,
-        right=True,
-        style="offset",
-    )
-
-
-def _time_column() -> ShownColumn:
-    def write(builder: TemplateBuilder, theme: Theme) -> None:
-        with builder.when("has_timestamp", 1), unless_dash(builder, "timestamp", -1):
-            builder.time("timestamp")
-        with builder.when("has_timestamp", 0):
-            _dim(builder, theme, "none")
-
-    return ShownColumn("timestamp", "timestamp (UTC)", lambda _: TIME_WIDTH, write, keep=3)
+_OFFSET = ShownColumn(
+    "offset",
+    "offset",
+    lambda rows: digits(rows.offset),
+    lambda builder: builder.number("offset"),
+    keep=0,
+    right=True,
+    style="offset",
+)
+_TIME = ShownColumn("timestamp", "timestamp (UTC)", lambda _: TIME_WIDTH, _time, keep=3)
 
 
 @contextmanager
@@ -147,28 +135,25 @@ def _unless_decoded(
 
 
 def _key_column(mode: str, limit: int, decoded: bool) -> ShownColumn:
-    def write(builder: TemplateBuilder, theme: Theme) -> None:
-        with _unless_decoded(builder, DECODED[0], limit, decoded):
-            raw(builder, theme)
-
-    def raw(builder: TemplateBuilder, theme: Theme) -> None:
-        with builder.when("key_size", -1):
-            _dim(builder, theme, "null")
-        with builder.unless("key_size", -1):
+    def write(builder: TemplateBuilder) -> None:
+        with (
+            _unless_decoded(builder, DECODED[0], limit, decoded),
+            unless_none(builder, "key_size", -1, "null", "dim"),
+        ):
             builder.literal('"')
             builder.cell_bytes("key", mode, limit)
             builder.literal('"')
 
-    return ShownColumn("key", "key", _no_width, write, keep=2)
+    return ShownColumn("key", "key", lambda _: 0, write, keep=2)
 
 
 def _value_column(mode: str, limit: int, decoded: bool) -> ShownColumn:
     null = NULL_VALUE if limit == 0 or limit >= len(NULL_VALUE) else "null"
     with_epoch = limit == 0 or limit >= CONTROL_ROOM
 
-    def write(builder: TemplateBuilder, theme: Theme) -> None:
+    def write(builder: TemplateBuilder) -> None:
         with builder.when("control", 1):
-            builder.literal(theme.flag, 0)
+            builder.literal(builder.theme.flag, 0)
             builder.choice("control_type", list(CONTROL_TYPES), ("control type ", ""))
             if with_epoch:
                 with builder.when("has_marker", 1):
@@ -177,34 +162,29 @@ def _value_column(mode: str, limit: int, decoded: bool) -> ShownColumn:
                 with builder.when("has_control_data", 1):
                     builder.literal(" · ")
                     builder.cell_text("control_data", "utf8", max(limit - CONTROL_ROOM // 2, 0))
-            builder.literal(theme.reset, 0)
+            builder.literal(builder.theme.reset, 0)
         with (
             builder.unless("control", 1),
             _unless_decoded(builder, DECODED[1], limit, decoded),
+            unless_none(builder, "value_size", -1, null, "dim"),
         ):
-            with builder.when("value_size", -1):
-                _dim(builder, theme, null)
-            with builder.unless("value_size", -1):
-                builder.cell_text("value", mode, limit)
+            builder.cell_text("value", mode, limit)
 
-    return ShownColumn("value", "value", _no_width, write, keep=1)
+    return ShownColumn("value", "value", lambda _: 0, write, keep=1)
 
 
 def _headers_column(mode: str, width: int) -> ShownColumn:
     limit = max(width // 2 - 4, 4) if width else 0
 
-    def write(builder: TemplateBuilder, theme: Theme) -> None:
+    def write(builder: TemplateBuilder) -> None:
         with builder.each("headers", " "):
             builder.cell_bytes("key", mode, limit)
             builder.literal("=")
-            with builder.when("value_size", -1):
-                builder.literal("null")
-            with builder.unless("value_size", -1):
+            with unless_none(builder, "value_size", -1, "null"):
                 builder.literal('"')
                 builder.cell_bytes("value", mode, limit)
                 builder.literal('"')
-        del theme
 
     return ShownColumn(
-        "headers", "headers", _no_width, write, keep=4, cut=width > 0, unless_zero="headers"
+        "headers", "headers", lambda _: 0, write, keep=4, cut=width > 0, unless_zero="headers"
     )
