@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -209,12 +209,8 @@ class TemplateBuilder:
     def _conditional(self, op: str, name: str, value: int, equal: bool) -> Iterator[None]:
         constant = self._constant(name)
         if constant is not None:
-            kept = self._program, self._pending, self._rooms.copy(), self._bytes
-            if (constant == value) != equal:
-                self._program, self._bytes = [], ([], [])  # the block is never written
-            yield
-            if (constant == value) != equal:
-                self._program, self._pending, self._rooms, self._bytes = kept
+            with nullcontext() if (constant == value) == equal else self._unwritten():
+                yield
             return
         instruction = self._add(op, self._column(name), value)
         at = len(self._program)
@@ -223,24 +219,27 @@ class TemplateBuilder:
         instruction[3] = len(self._program) - at
 
     @contextmanager
+    def _unwritten(self) -> Iterator[None]:
+        """Forget the block, which no row needs."""
+        kept = self._program, self._pending, self._rooms.copy(), self._bytes, self._each
+        self._program, self._bytes = [], ([], [])
+        yield
+        self._program, self._pending, self._rooms, self._bytes, self._each = kept
+
+    @contextmanager
     def each(self, name: str, separator: str) -> Iterator[None]:
         """Write the block for each row of an array; names in it refer to that row's columns."""
-        never = self._constant(name) == 0
-        kept = self._program, self._pending, self._rooms.copy(), self._bytes, self._each
-        if never:
-            self._program, self._bytes = [], ([], [])
-        self._each = self._column(name)
-        entry = self._literals.entry(separator)
-        instruction = self._add("EACH", self._each, 0, entry)
-        at = len(self._program)
-        self._in_child = True
-        self._rooms[1] += len(separator.encode())
-        yield
-        self._flush()
-        self._in_child = False
-        instruction[2] = len(self._program) - at
-        if never:
-            self._program, self._pending, self._rooms, self._bytes, self._each = kept
+        with self._unwritten() if self._constant(name) == 0 else nullcontext():
+            self._each = self._column(name)
+            entry = self._literals.entry(separator)
+            instruction = self._add("EACH", self._each, 0, entry)
+            at = len(self._program)
+            self._in_child = True
+            self._rooms[1] += len(separator.encode())
+            yield
+            self._flush()
+            self._in_child = False
+            instruction[2] = len(self._program) - at
 
     @contextmanager
     def cell(
