@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from kfmt_cli.broker.cluster.replicas import Range, Relation, cut_to
+from kfmt_cli.broker.start.ranges import merged
 from kfmt_cli.checks.comparison import RANGE, Agreement, Comparison
 from kfmt_cli.commands.each_partition import reading
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.partitions import Partition, partitions_below
-from kfmt_cli.errors import ExitCode, InputError, UsageError
+from kfmt_cli.errors import ExitCode, UsageError
 from kfmt_cli.render.style import safe
 from kfmt_cli.rows.documents import DIFF
 
@@ -57,21 +58,17 @@ class Diff:
     def _pair(self, one: Partition, other: Partition) -> None:
         run = self.run
         found = Comparison.of(one, other, self.limit, run.most_findings)
-        try:
+        with run.complaining():
             found.read()
-        except InputError as error:
-            run.complain(str(error))
-            return
-        for side in (found.a, found.b):
-            with run.complaining():
-                side.learn_epochs()
-            for finding in side.findings:
-                run.seen(finding)
-                run.sink.finding(finding)
-            run.left_out(side.files.name, side.findings)
-        title = (f"A {one.name}", f"B {other.name}")
-        run.rows(one.name, RANGE, [list(found.rows())], ("range", "ranges"), title=title)
-        self._verdict(found)
+            for side in (found.a, found.b):
+                with run.complaining():
+                    side.learn_epochs()
+                for finding in side.findings:
+                    run.take(finding)
+                run.left_out(side.files.name, side.findings)
+            title = (f"A {one.name}", f"B {other.name}")
+            run.rows(one.name, RANGE, [list(found.rows())], ("range", "ranges"), title=title)
+            self._verdict(found)
 
     def _verdict(self, found: Comparison) -> None:
         """Show the verdict."""
@@ -79,42 +76,38 @@ class Diff:
         row: dict[str, object] = {"file": a.files.name, "other": b.files.name}
         row |= {"a_end": a.end, "b_end": b.end, "verdict": verdict.value}
         if verdict in AGREEING:
-            row |= {"diverged_at": None, "later": None}
-            words = f"{AGREEING[verdict]}; log end offset: A {a.end}, B {b.end}"
-            self.run.sink.document(DIFF, row, [f"{words}\n"])
-            return
-        self.run.host.reached(ExitCode.FINDINGS)
-        if parted is None:
+            lines = [f"{AGREEING[verdict]}; log end offset: A {a.end}, B {b.end}\n"]
+        elif parted is None:
             first = found.missing[0]
-            words = f"offsets {first.first}–{first.last} are missing on one side"
-            row |= {"diverged_at": None, "later": None}
-            self.run.sink.document(DIFF, row, [f"{words}\n"])
-            return
-        epoch_a, epoch_b = a.epochs.last, b.epochs.last
-        later = None if epoch_a == epoch_b else "A" if epoch_a > epoch_b else "B"
-        row |= {"diverged_at": parted.first, "later": later}
-        row |= {"a_latest_epoch": epoch_a, "b_latest_epoch": epoch_b}
-        row["cut_to"] = None
-        words = f"diverged at offset {parted.first}: latest leader epoch A {epoch_a}, B {epoch_b}"
-        if different := _different(a.files, b.files):
-            words = f"{different}: their records differ from offset {parted.first} onward"
-            self.run.sink.document(DIFF, {**row, "cut_to": None}, [f"{words}\n"])
-            return
-        lines = [f"{words}\n"]
-        alone = [
-            _alone(found.ranges, parted.first, relation)
-            for relation in (Relation.ONLY_A, Relation.ONLY_B)
-        ]
-        lines.append(f"  only in A: {alone[0]}; only in B: {alone[1]}\n")
-        if later is not None:
-            follower, leader = (a, b) if later == "B" else (b, a)
-            row["cut_to"] = cut_to(follower.epochs, leader.epochs)
-            name = "A" if later == "B" else "B"
-            lines.append(
-                f"  under a leader with the later epoch, {later} stays unchanged and {name} is "
-                f"truncated to offset {row['cut_to']}\n"
-            )
+            lines = [f"offsets {first.first}–{first.last} are missing on one side\n"]
+        else:
+            lines = list(_divergence(found, parted.first, row))
+        if verdict not in AGREEING:
+            self.run.host.reached(ExitCode.FINDINGS)
         self.run.sink.document(DIFF, row, lines)
+
+
+def _divergence(found: Comparison, at: int, row: dict[str, object]) -> Iterator[str]:
+    """The lines about replicas that diverge at an offset; completes the members of the row."""
+    a, b = found.a, found.b
+    epoch_a, epoch_b = a.epochs.last, b.epochs.last
+    later = None if epoch_a == epoch_b else "A" if epoch_a > epoch_b else "B"
+    row |= {"diverged_at": at, "later": later, "cut_to": None}
+    row |= {"a_latest_epoch": epoch_a, "b_latest_epoch": epoch_b}
+    if different := _different(a.files, b.files):
+        yield f"{different}: their records differ from offset {at} onward\n"
+        return
+    yield f"diverged at offset {at}: latest leader epoch A {epoch_a}, B {epoch_b}\n"
+    alone = [_alone(found.ranges, at, only) for only in (Relation.ONLY_A, Relation.ONLY_B)]
+    yield f"  only in A: {alone[0]}; only in B: {alone[1]}\n"
+    if later is not None:
+        follower, leader = (a, b) if later == "B" else (b, a)
+        row["cut_to"] = cut_to(follower.epochs, leader.epochs)
+        name = "A" if later == "B" else "B"
+        yield (
+            f"  under a leader with the later epoch, {later} stays unchanged and {name} is "
+            f"truncated to offset {row['cut_to']}\n"
+        )
 
 
 def _different(one: Partition, other: Partition) -> str | None:
@@ -142,12 +135,9 @@ def _paired(
 
 def _alone(ranges: list[Range], first: int, own: Relation) -> str:
     """Text of the offset ranges only in one replica, starting at the divergence."""
-    found: list[list[int]] = []
-    for range_ in ranges:
-        if range_.first < first or range_.relation not in (Relation.DIVERGED, own):
-            continue
-        if found and found[-1][1] + 1 == range_.first:
-            found[-1][1] = range_.last
-        else:
-            found.append([range_.first, range_.last])
-    return ", ".join(f"{a}–{b}" for a, b in found) or "nothing"
+    found = (
+        (range_.first, range_.last)
+        for range_ in ranges
+        if range_.first >= first and range_.relation in (Relation.DIVERGED, own)
+    )
+    return ", ".join(f"{a}–{b}" for a, b in merged(found)) or "nothing"
