@@ -7,7 +7,6 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.source import Source
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.opening import open_source
 from kfmt_cli.errors import InputError
@@ -39,8 +38,24 @@ class StatWork(Work[LogTask, LogNumbers, None]):
 
     def alone(self, item: LogTask) -> LogNumbers:
         file, wanted = item
+        found, n_bytes = LogNumbers(self.shape_of(file)), 0
         with closing(open_source(file.path, file.name)) as source:
-            return self._read(file, wanted, source)
+            reader = LogReader(source, file.base_offset, checked=self.deep, first_block=BLOCK)
+            for block in reader.blocks():
+                findings: list[Finding] = []
+                for part in wanted.counted(block, self.limit, findings) if wanted else (block,):
+                    n_bytes += int(part.batches.size.sum())
+                    found.take(part, is_counted=bool(wanted))
+                if self.deep:
+                    found.statistics.look_inside(block, self.limit, findings)
+                if self.deep or wanted:
+                    n_undecoded = len({finding.batch for finding in findings})
+                    n_damaged = int((block.batches.crc_valid == 0).sum())
+                    found.statistics.damaged += n_damaged + n_undecoded
+        if not (reader.n_batches or reader.plausible or file.named_by_kafka) and reader.bytes_read:
+            raise InputError(no_batch_found(file.name))
+        found.finish(n_bytes if wanted else reader.bytes_read)
+        return found
 
     def tried(self, item: LogTask) -> LogNumbers | InputError:
         """The numbers of a log, or why it cannot be read."""
@@ -48,23 +63,3 @@ class StatWork(Work[LogTask, LogNumbers, None]):
             return self.alone(item)
         except InputError as error:
             return error
-
-    def _read(self, file: Input, wanted: Selection, source: Source) -> LogNumbers:
-        found = LogNumbers(self.shape_of(file))
-        reader = LogReader(source, file.base_offset, checked=self.deep, first_block=BLOCK)
-        n_bytes = 0
-        for block in reader.blocks():
-            findings: list[Finding] = []
-            for part in wanted.counted(block, self.limit, findings) if wanted else (block,):
-                n_bytes += int(part.batches.size.sum())
-                found.take(part, is_counted=bool(wanted))
-            if self.deep:
-                found.statistics.look_inside(block, self.limit, findings)
-            if self.deep or wanted:
-                n_undecoded = len({finding.batch for finding in findings})
-                n_damaged = int((block.batches.crc_valid == 0).sum())
-                found.statistics.damaged += n_damaged + n_undecoded
-        if not (reader.n_batches or reader.plausible or file.named_by_kafka) and reader.bytes_read:
-            raise InputError(no_batch_found(file.name))
-        found.finish(n_bytes if wanted else reader.bytes_read)
-        return found
