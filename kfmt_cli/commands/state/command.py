@@ -125,7 +125,8 @@ class ShowState:
             for partition, state in found:
                 for type_, rows in state.items():
                     self._write(partition.name, type_, list(rows.values()))
-        if wanted.is_about_one and partitions and not any(map(_has_rows, found)):
+        has_rows = any(any(state.values()) for _, state in found)
+        if wanted.is_about_one and partitions and not has_rows:
             self.run.host.reached(ExitCode.FINDINGS)
             for words in wanted.not_here():
                 self.run.sink.note(f"{words}\n")
@@ -174,8 +175,10 @@ class ShowState:
                 self._take(replay, log, at_offset, start, findings if tell else None)
         state = replay.state()
         if tell:
-            for offset, words in replay.malformed:
-                self._tell(_malformed(partition.name, offset, words), findings)
+            for offset, why in replay.malformed:
+                said = f"offset {offset}: {why}"
+                of_record = Finding(partition.name, PAYLOAD_MALFORMED, None, said, offset=offset)
+                self._tell(of_record, findings)
             if replay.unknown:
                 of = "of an unknown type or version"
                 words = count(replay.unknown, f"record {of} was", f"records {of} were")
@@ -328,10 +331,6 @@ def _read_ahead(type_: StateType, values: Fields) -> int | None:
     return complete if start >= 0 and complete >= 0 else None
 
 
-def _has_rows(found: tuple[TopicPartition, State]) -> bool:
-    return any(found[1].values())
-
-
 def _noun_of(name: str, n: int) -> str:
     """The noun for a kind of row, for people; n: 1 for the singular."""
     words = name.replace("_", " ")
@@ -363,11 +362,6 @@ def _changes(type_: StateType, before: dict[Row, Row], now: dict[Row, Row]) -> d
 def _value(column: Column, cell: str | int | None) -> object:
     """A cell of a row as a JSON value."""
     return json.loads(cell) if column.kind is ColumnKind.JSON and isinstance(cell, str) else cell
-
-
-def _malformed(name: str, offset: int, words: str) -> Finding:
-    """The finding for a malformed record."""
-    return Finding(name, PAYLOAD_MALFORMED, None, f"offset {offset}: {words}", offset=offset)
 
 
 def _tables_of(
