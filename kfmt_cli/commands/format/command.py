@@ -43,7 +43,7 @@ def chapters() -> Iterator[Chapter]:
     yield Chapter("Messages, magic 0 and 1", (MESSAGE_V0, MESSAGE_V1))
     for kind in KINDS:
         yield from _of_kind(kind)
-    yield Chapter("Envelopes of internal topic records", _FRONTS)
+    yield Chapter("Envelopes of internal topic records", (KEY_FRONT, VALUE_FRONT, ENVELOPE))
     for topic in TOPICS:
         messages = messages_of(topic)
         if not messages:
@@ -73,9 +73,6 @@ def _of_kind(kind: Kind) -> Iterator[Chapter]:
         for layout in kind.layouts:
             title = f"The file {layout.name}: version, count, then lines of"
             yield Chapter(title, (layout,), (layout.name,))
-
-
-_FRONTS = (KEY_FRONT, VALUE_FRONT, ENVELOPE)
 
 
 def _messages_in(place: str) -> tuple[Layout, ...]:
