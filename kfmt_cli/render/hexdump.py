@@ -30,7 +30,7 @@ class Hexdump:
 
     def title(self, words: str) -> str:
         """The line above a buffer's fields."""
-        return self._theme.paint("bold", self._clipped(f" {safe(words)}")) + "\n"
+        return self._theme.paint("bold", _clip(f" {safe(words)}", self._screen)) + "\n"
 
     def text(self, line: AnatomyLine, data: bytes, base: int) -> Iterator[str]:
         """The lines of a field. base: number of the buffer's first byte."""
@@ -48,8 +48,7 @@ class Hexdump:
             shown = f"{place:08x}" if piece or (i == 0 and not line.is_bit) else ""
             yield self._row(shown, piece, words[i] if i < len(words) else "", style)
             place += len(piece)
-        at = place
-        hidden = base + line.end - at if line.has_bytes else 0
+        hidden = base + line.end - place if line.has_bytes else 0
         if hidden > 0:
             more = f"{grouped(hidden)} more bytes; use --whole to show them"
             yield self._row("", b"", more, "dim")
@@ -98,9 +97,6 @@ class Hexdump:
         line = f" {theme.paint('dim', f'{place:<8}')}  {painted} "
         return (line + (theme.paint(style, words) if words else "")).rstrip() + "\n"
 
-    def _clipped(self, words: str) -> str:
-        return words if self._screen is None else _clip(words, self._screen)
 
-
-def _clip(words: str, width: int) -> str:
-    return words if len(words) <= width else words[: max(width - 1, 0)] + "…"
+def _clip(words: str, width: int | None) -> str:
+    return words if width is None or len(words) <= width else words[: max(width - 1, 0)] + "…"
