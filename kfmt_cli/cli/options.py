@@ -22,9 +22,7 @@ from kfmt_cli.render.formats import FORMATS, REPORTS, OutputFormat
 
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
-# Context keys.
-TABLE = "kfmt.table"  # value of --table
-RUN = "kfmt.run"  # the command's run
+RUN = "kfmt.run"  # context key of the command's run
 
 if TYPE_CHECKING:
     from kfmt_cli.commands.run import Run
@@ -124,8 +122,7 @@ def _format(formats: list[OutputFormat]) -> Decorator:
             function = click.option(
                 "--table",
                 metavar="TYPE",
-                expose_value=False,
-                callback=_remember_table,
+                callback=_row_type,
                 help="Row type to write as CSV, by its JSON name; a CSV file holds one type. "
                 "[default: the type of the first row]",
             )(function)
@@ -144,14 +141,13 @@ def _format(formats: list[OutputFormat]) -> Decorator:
     return decorate
 
 
-def _remember_table(context: click.Context, _: click.Parameter, name: str | None) -> None:
-    if name is None:
-        return
-    from kfmt_cli.commands.contract import shapes_by_name
+def _row_type(_ctx: click.Context, _param: click.Parameter, name: str | None) -> str | None:
+    if name is not None:
+        from kfmt_cli.commands.contract import shapes_by_name
 
-    if name not in shapes_by_name():
-        raise UsageError(f"--table {name}: no such row type; see docs/json.md for all types")
-    context.meta[TABLE] = name
+        if name not in shapes_by_name():
+            raise UsageError(f"--table {name}: no such row type; see docs/json.md for all types")
+    return name
 
 
 # The options whose values are in `Common`, by the names that commands give.
@@ -288,6 +284,7 @@ class Common:
 
     color: str = "auto"
     format_: str = "table"
+    table: str | None = None
     wide: bool = False
     strict: bool = False
     given_findings: int | None = None
@@ -328,22 +325,20 @@ class Common:
         from kfmt_cli.render.sinks.sink import Look
 
         screen = Screen(self.color, goes_on=writes)
-        context = click.get_current_context(silent=True)
-        table = None if context is None else context.meta.get(TABLE)
         look = replace(
             look or Look(wide=self.wide),
+            table=self.table or "",
             finds=finds,
             lists_all=self.lists_all,
             shows_notes=self.shows_notes,
             places=self.given_findings or MOST_PLACES,
         )
-        if table is not None:
-            look = replace(look, table=table)
         sink = sink_named(self.format_)(screen, look)
         most = self.max_findings
         if sink.for_people and not finds and self.given_findings is None:
             most = MOST_PLACES
         run = Run(screen, sink, type_, self.strict, most)
+        context = click.get_current_context(silent=True)
         if context is not None:
             context.meta[RUN] = run
         return run
