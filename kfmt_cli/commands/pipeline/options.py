@@ -9,7 +9,7 @@ import click
 
 from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.lake_options import lake
-from kfmt_cli.cli.options import COMMON, Size, private_key, stored_path
+from kfmt_cli.cli.options import COMMON, Size, private_key, stored_path, with_options
 from kfmt_cli.cli.payload_options import decoded
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.spark.jobs.registry import JOBS, ListedJob
@@ -18,64 +18,50 @@ from kfmt_cli.spark.jobs.registry import JOBS, ListedJob
 SHARED: dict[str, tuple[Callable[..., Any], ...]] = {"export": (lake, decoded)}
 
 
-def _common(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add PATH… and the options of every job."""
-    for decorate in (
-        click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=stored_path),
-        click.option(
-            "--to", required=True, metavar="DIR", type=stored_path, help="Output directory."
-        ),
-        click.option(
-            "--master",
-            default="local[*]",
-            show_default=True,
-            help="Spark master: local cores, a cluster such as spark://host, or a Spark Connect "
-            "server, sc://host.",
-        ),
-        click.option(
-            "--format",
-            "format_",
-            type=click.Choice(["parquet", "json", "csv"]),
-            default="parquet",
-            show_default=True,
-        ),
-        click.option(
-            "--patience",
-            metavar="SECONDS",
-            type=click.FloatRange(min=1),
-            default=60,
-            show_default=True,
-            help="How long to wait for Spark to start, and for a cluster worker to respond.",
-        ),
-        click.option(
-            "--dry-run", is_flag=True, help="Show what would be read and written, then exit."
-        ),
-        click.option("--topics", default="", help="Only these topics, comma-separated."),
-        click.option(
-            "--max-split-bytes",
-            type=Size(),
-            default="128M",
-            show_default=True,
-            help="Segment bytes per task.",
-        ),
-        click.option(
-            "--conf",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="Spark setting; may be repeated.",
-        ),
-        click.option(
-            "--traceback", is_flag=True, help="Show Spark's full output when the job fails."
-        ),
-        private_key,
-        COMMON["color"],
-        COMMON["max-decompressed"],
-    ):
-        function = decorate(function)
-    return function
-
-
-_COMMON = frozenset(param.name for param in click.command(_common(lambda: 0)).params)
+# PATH… and the options of every job.
+_OPTIONS = (
+    COMMON["max-decompressed"],
+    COMMON["color"],
+    private_key,
+    click.option("--traceback", is_flag=True, help="Show Spark's full output when the job fails."),
+    click.option(
+        "--conf", multiple=True, metavar="NAME=VALUE", help="Spark setting; may be repeated."
+    ),
+    click.option(
+        "--max-split-bytes",
+        type=Size(),
+        default="128M",
+        show_default=True,
+        help="Segment bytes per task.",
+    ),
+    click.option("--topics", default="", help="Only these topics, comma-separated."),
+    click.option("--dry-run", is_flag=True, help="Show what would be read and written, then exit."),
+    click.option(
+        "--patience",
+        metavar="SECONDS",
+        type=click.FloatRange(min=1),
+        default=60,
+        show_default=True,
+        help="How long to wait for Spark to start, and for a cluster worker to respond.",
+    ),
+    click.option(
+        "--format",
+        "format_",
+        type=click.Choice(["parquet", "json", "csv"]),
+        default="parquet",
+        show_default=True,
+    ),
+    click.option(
+        "--master",
+        default="local[*]",
+        show_default=True,
+        help="Spark master: local cores, a cluster such as spark://host, or a Spark Connect "
+        "server, sc://host.",
+    ),
+    click.option("--to", required=True, metavar="DIR", type=stored_path, help="Output directory."),
+    click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=stored_path),
+)
+_COMMON = frozenset(param.name for param in click.command(with_options(lambda: 0, _OPTIONS)).params)
 
 
 def _command(job: ListedJob) -> click.Command:
@@ -88,12 +74,10 @@ def _command(job: ListedJob) -> click.Command:
         own = {name: value for name, value in options.items() if name not in _COMMON}
         return PipelineCall(job, Screen(options.pop("color")), Fields(options), own).run()
 
-    function = _common(call)
+    function = with_options(call, _OPTIONS)
     for decorate in SHARED.get(job.name, ()):
         function = decorate(function)
-    for option in reversed(job.options):
-        function = option(function)
-    return command(job.name, help=job.help)(function)
+    return command(job.name, help=job.help)(with_options(function, job.options))
 
 
 class Jobs(click.Group):
