@@ -25,7 +25,7 @@ from kfmt_cli.render.template import TemplateBuilder
 from kfmt_cli.render.write import write_rows
 from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.rows.section import HEADER_NAMES, Object, Section, objects
-from kfmt_cli.rows.types.anatomy import AnatomyLine, lines_of
+from kfmt_cli.rows.types.anatomy import AnatomyLine, part_lines
 from kfmt_cli.topics.decoder import Decoder
 
 MOST_NODES = 400  # per selection, whose fields are listed
@@ -168,8 +168,7 @@ def _lines(part: AnatomyPart, *, is_header: bool) -> Iterator[AnatomyLine]:
     for n, node in enumerate(part.nodes):
         if n >= MOST_NODES or (is_header and _is_record(node)):
             return
-        named = node.name.startswith(("record ", "entry ", "message "))
-        yield from lines_of(node, (), node.layout is not None and not named)
+        yield from part_lines(node)
 
 
 def _is_record(node: Node) -> bool:

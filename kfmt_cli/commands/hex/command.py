@@ -31,7 +31,7 @@ from kfmt_cli.log.anatomy.part import AnatomyPart
 from kfmt_cli.log.block import HEADER_SIZE, LOG_OVERHEAD, Block
 from kfmt_cli.render.hexdump import Hexdump
 from kfmt_cli.render.style import safe
-from kfmt_cli.rows.types.anatomy import FIELD, cells, lines_of
+from kfmt_cli.rows.types.anatomy import FIELD, cells, part_lines
 from kfmt_cli.topics import decoder_for
 
 MOST_DAMAGE = 5  # findings to show if the requested batch is missing
@@ -91,8 +91,7 @@ class ShowHex:
         if self.offset is not None:
             raise UsageError(f"{file.name}: --offset works on logs only; use --entry or --position")
         self._show(file, [file_part(file, self.entry, self.position, layout)])
-        for finding in file.contents().findings:
-            self._tell(finding)
+        self.run.all(file.contents().findings)
 
     def _log(self, file: Input) -> None:
         """Show the requested batch, then its findings; raises NotFoundError."""
@@ -103,18 +102,18 @@ class ShowHex:
             for block in log.blocks:
                 i = self._batch_in(block)
                 if i is not None:
-                    begins, size = (int(block.batches[name][i]) for name in ("position", "size"))
-                    data = bytes_at(file.path, begins, size, file.name)
+                    batch = block.batches.row(i)
+                    data = bytes_at(file.path, batch.position, batch.size, file.name)
                     parts = batch_parts(block, i, data, decoder, self.limit)
                     self._show(file, map(self._chosen, parts))
-                    self._tell_of(block, i)
+                    # Those in its records are shown already.
+                    self.run.all(of for of in block.findings if of.batch == batch.number)
                     return
                 damage += filter(is_error, block.findings)
                 del damage[MOST_DAMAGE:]
                 if len(block.batches):
                     last = int(block.batches.last_offset[-1])
-        for finding in damage:
-            self._tell(finding)
+        self.run.all(damage)
         at, words = self.position, f"byte {self.position} is past the end of the file"
         if at is None and self.offset is None:
             at, words = None if self.entry else 0, f"no batch {self.entry or 0}"
@@ -146,17 +145,6 @@ class ShowHex:
         nodes = (node for node in part.nodes if _leads_to(node) in (None, self.offset))
         return AnatomyPart(part.title, part.data, part.position, nodes, part.codec)
 
-    def _tell_of(self, block: Block, i: int) -> None:
-        """Report the findings in a batch header; those in records are already shown."""
-        number = int(block.batches.number[i])
-        for finding in block.findings:
-            if finding.batch == number:
-                self._tell(finding)
-
-    def _tell(self, finding: Finding) -> None:
-        self.run.seen(finding)
-        self.run.sink.finding(finding)
-
     def _show(self, file: Input, parts: Iterator[AnatomyPart] | list[AnatomyPart]) -> None:
         if self.run.sink.for_people:
             self._draw(parts)
@@ -165,7 +153,7 @@ class ShowHex:
             cells(line, part.data, part.position, part.codec)
             for part in parts
             for node in part.nodes
-            for line in lines_of(node, *_top(node))
+            for line in part_lines(node)
         )
         self.run.rows(file.name, FIELD, in_pieces(rows))
 
@@ -175,17 +163,11 @@ class ShowHex:
         for n, part in enumerate(parts):
             sink.put(("\n" if n else "") + dump.title(part.title))
             for node in part.nodes:
-                for line in lines_of(node, *_top(node)):
+                for line in part_lines(node):
                     for text in dump.text(line, part.data, 0 if part.codec else part.position):
                         sink.put(text)
                 if not node.is_whole:
                     self.run.host.reached(ExitCode.FINDINGS)
-
-
-def _top(node: Node) -> tuple[tuple[str, ...], bool]:
-    """Arguments for lines_of: show only the names of records, entries and messages."""
-    named = node.name.startswith(("record ", "entry ", "message "))
-    return (), node.layout is not None and not named
 
 
 def _leads_to(record: Node) -> int | None:

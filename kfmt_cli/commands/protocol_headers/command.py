@@ -26,7 +26,7 @@ from kfmt_cli.render.hexdump import Hexdump
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.rows.column import Column, ColumnKind, RowType, number
 from kfmt_cli.rows.section import Rows, section_of
-from kfmt_cli.rows.types.anatomy import lines_of
+from kfmt_cli.rows.types.anatomy import part_lines
 
 MOST_BYTES = 256 << 20
 LEAST_HEADER = 8  # bytes of a request header without a client id
@@ -232,7 +232,7 @@ def _draw(
         body = Node("body", "bytes", node.end, header.end, meaning="not decoded")
         nodes.append(body)
     for each in nodes:
-        for line in lines_of(each, (), each.layout is not None):
+        for line in part_lines(each):
             for text in dump.text(line, data, 0):
                 run.sink.put(text)
     if values["fault"] is not None and node.is_whole:

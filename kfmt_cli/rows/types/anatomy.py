@@ -64,6 +64,13 @@ class AnatomyLine:
         return self.path[-1]
 
 
+def part_lines(node: Node) -> Iterator[AnatomyLine]:
+    """A part of a file as lines. Of the outermost names, those of records, entries and messages
+    are shown."""
+    named = node.name.startswith(("record ", "entry ", "message "))
+    return lines_of(node, top=node.layout is not None and not named)
+
+
 def lines_of(node: Node, path: tuple[str, ...] = (), top: bool = True) -> Iterator[AnatomyLine]:
     """A structure as lines. top: its own name is not shown."""
     here = path if top else (*path, node.name)
