@@ -138,13 +138,10 @@ class Find:
             sound = fits & (batches.crc_valid == 1)
             if fits.any():
                 i = int(np.argmax(sound if sound.any() else fits))
-                yield from self._record_in(
-                    block,
-                    i,
-                    lambda records: records.rows.offset == offset,
-                    start.via,
-                    or_batch=True,
+                rows = self._records_in(
+                    block, i, lambda records: records.rows.offset == offset, start.via
                 )
+                yield from [*rows] or [_row(block, i, start.via)]
                 return
             if following is None and begins_later.any():
                 following = int(batches.base_offset[begins_later].min())
@@ -164,7 +161,7 @@ class Find:
             batches = block.batches
             late = (batches.max_timestamp >= timestamp) & (batches.has_timestamp == 1)
             for i in np.flatnonzero(late).tolist():
-                rows = self._record_in(
+                rows = self._records_in(
                     block, i, lambda records: records.rows.timestamp >= timestamp, start.via
                 )
                 first = next(rows, None)
@@ -188,24 +185,15 @@ class Find:
         else:
             yield from self._all(segment)
 
-    def _record_in(
-        self,
-        block: Block,
-        i: int,
-        wanted: Callable[[Records], BoolArray],
-        via: str,
-        or_batch: bool = False,
+    def _records_in(
+        self, block: Block, i: int, wanted: Callable[[Records], BoolArray], via: str
     ) -> Iterator[Cells]:
-        """The wanted records of batch i; with or_batch, the batch itself if none matches."""
-        n_found = 0
+        """The wanted records of batch i."""
         for run in runs(part_of(block, i, i + 1)):
             records = read_complete(run, self.limit)
             self.run.tell([*run.findings, *records.findings], self._shown)
             for row in np.flatnonzero(wanted(records)).tolist():
-                n_found += 1
                 yield _row(block, i, via, records, row)
-        if or_batch and not n_found:
-            yield _row(block, i, via)
 
     # By record conditions and by producer.
 
