@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
 from kfmt_cli.broker.retention_rules import (
@@ -26,6 +26,7 @@ from kfmt_cli.commands.log_settings import SettingsOf, with_sources
 from kfmt_cli.commands.retention.lines import Freed, fate_line, freed_lines, heading, roll_line
 from kfmt_cli.commands.retention.remote_end import UNKNOWN, remote_end
 from kfmt_cli.commands.run import Run
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.source import FileSource, Source
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.fixed import TIME_INDEX as TIMES
@@ -65,7 +66,14 @@ class Retention:
     def paths(self, paths: Sequence[GivenPath | str]) -> None:
         """Show when retention deletes the segments under some paths."""
         each_partition(self.run, paths, self._partition)
-        self._total()
+        sink = self.run.sink
+        later = [(at, size) for at, size in self._freed if at > self.now]
+        row = Fields(
+            bytes_now=sum(size for at, size in self._freed if at <= self.now),
+            bytes_later=sum(size for _, size in later),
+            bytes_odd=self._odd,
+        )
+        sink.document(FREED, row, freed_lines(row, later, sink.out.width))
 
     def _partition(self, partition: Partition) -> None:
         sink = self.run.sink
@@ -100,16 +108,6 @@ class Retention:
             sink.document(RETENTION, _row(fate, told), lines)
         if verdicts[-1].active:
             sink.document(ROLL, row_of(ROLL, roll, {"file": roll.name}), [roll_line(roll)])
-
-    def _total(self) -> None:
-        """Show the bytes freed now and later."""
-        sink = self.run.sink
-        row: dict[str, object] = {
-            "bytes_now": sum(size for at, size in self._freed if at <= self.now),
-            "bytes_later": sum(size for at, size in self._freed if at > self.now),
-            "bytes_odd": self._odd,
-        }
-        sink.document(FREED, row, freed_lines(self.now, self._freed, self._odd, sink.out.width))
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,11 +244,8 @@ def _opened(log: Input, suffix: str) -> Iterator[Source | None]:
     except InputError as error:
         if not error.is_gone:
             raise
-    try:
+    with nullcontext() if source is None else closing(source):
         yield source
-    finally:
-        if source is not None:
-            source.close()
 
 
 def active_of(file: Input) -> tuple[ActiveFacts, int]:
@@ -261,22 +256,18 @@ def active_of(file: Input) -> tuple[ActiveFacts, int]:
     times, _ = _last_entry(file, TIMES.suffix, _ENTRY)
     first_time = last_time = None
     last = base - 1
-    log = LogBytes(file.path, file.name)
-    try:
-        with suppress(CorruptError, StartFailed):
-            first = next(batches(log, 0, log.size), None)
-            if first is not None:
-                first_time = last_time = first.max_timestamp
-            for batch in batches(log, position, log.size):
-                last = max(last, batch.last_offset)
-                last_time = max(last_time or batch.max_timestamp, batch.max_timestamp)
-        size = log.size
-    finally:
-        log.close()
+    with closing(LogBytes(file.path, file.name)) as log, suppress(CorruptError, StartFailed):
+        first = next(batches(log, 0, log.size), None)
+        if first is not None:
+            first_time = last_time = first.max_timestamp
+        for batch in batches(log, position, log.size):
+            last = max(last, batch.last_offset)
+            last_time = max(last_time or batch.max_timestamp, batch.max_timestamp)
     known, _ = _last_time(file)
     if known and last_time is not None:
         last_time = max(last_time, known)
-    return ActiveFacts(file.name, base, size, first_time, last_time, last, entries, times), last + 1
+    times_seen = first_time, last_time
+    return ActiveFacts(file.name, base, log.size, *times_seen, last, entries, times), last + 1
 
 
 def _last_entry(log: Input, suffix: str, width: int) -> tuple[int, int]:

@@ -3,9 +3,10 @@ time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from kfmt_cli.broker.retention_rules import Roll, SegmentFate
+from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.times import YEAR_10000, time_text, until_words
 from kfmt_cli.render.plot import steps
 from kfmt_cli.render.style import Theme, grouped, safe
@@ -42,15 +43,11 @@ def roll_line(roll: Roll) -> str:
     return f"   rolls {roll.words} (or at {grouped(roll.at_bytes)} bytes{when})\n"
 
 
-def freed_lines(now: int, freed: Freed, odd: int, width: int | None) -> list[str]:
-    """The bytes deletable now, over time, and only at odd times."""
-    later = [(at, size) for at, size in freed if at > now]
-    at_once = sum(size for at, size in freed if at <= now)
-    words = (
-        f"{grouped(at_once)} bytes deletable now, {grouped(sum(size for _, size in later))} later"
-    )
-    lines = [f"{words}\n", *steps(later, width)]
-    if odd:
+def freed_lines(row: Fields, later: Freed, width: int | None) -> Iterator[str]:
+    """The bytes deletable now, over time, and only at odd times. row: has the members of
+    `FREED`."""
+    yield f"{grouped(row.bytes_now)} bytes deletable now, {grouped(row.bytes_later)} later\n"
+    yield from steps(later, width)
+    if row.bytes_odd:
         said = "kept much longer because of timestamps in the future"
-        lines.append(f"   {grouped(odd)} bytes {said}\n")
-    return lines
+        yield f"   {grouped(row.bytes_odd)} bytes {said}\n"
