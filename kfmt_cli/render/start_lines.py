@@ -40,25 +40,26 @@ def start_words(start: Start, lost: Ranges) -> str:
     return ", ".join(words) or INTACT
 
 
+def _refusal(start: Start) -> str | None:
+    """The effect of a start that does not serve the partition; None for others."""
+    if start.becomes is not None:
+        return _BECOMES[start.becomes]
+    return None if start.starts else "the broker does not start"
+
+
 def outcome(start: Start) -> str:
     """The effect of a start on a partition, as a sentence."""
-    if start.becomes is not None:
-        words = _BECOMES[start.becomes]
-    elif not start.starts:
-        words = "the broker does not start"
-    else:
-        words = "; ".join(_changes(start)) if start.harms else "nothing in this partition is lost"
+    words = _refusal(start) or "nothing in this partition is lost"
+    if start.harms and not start.fails:
+        words = "; ".join(_changes(start))
     return f"{words[0].upper()}{words[1:]}."
 
 
 def _start_line(start: Start, label: str, theme: Theme) -> str:
     """The harmful effect of a start, as a line."""
     head = f"{theme.paint('bold', safe(start.file))} {label}: "
-    if start.becomes is not None:
-        return f"{head}{theme.paint('bad', _BECOMES[start.becomes])}: {safe(start.why)}"
-    if not start.starts:
-        words = theme.paint("bad", "the broker does not start")
-        return f"{head}{words}: {safe(start.why)}"
+    if (words := _refusal(start)) is not None:
+        return f"{head}{theme.paint('bad', words)}: {safe(start.why)}"
     return f"{head}{'; '.join(_changes(start))}"
 
 
