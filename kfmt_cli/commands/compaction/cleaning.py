@@ -166,9 +166,7 @@ class Cleaning:
         """Count a log that is not cleaned as kept."""
         if not self.offsets:
             for block in blocks_from(file, checked=False):
-                batches = block.batches
-                v2 = batches.is_v2 == 1
-                told.kept += int(np.where(v2, batches.records_count, 1).sum())
+                told.kept += int(block.batches.counted_records.sum())
             return
         for _, records in self._records(file):
             told.kept += len(records.rows)
