@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 from kfmt_cli.core.native.compiled import interpreted, stale
 from kfmt_cli.errors import ExitCode, OutputClosed, OutputError
-from kfmt_cli.render.style import COLOUR, PLAIN, Theme, safe
+from kfmt_cli.render.style import COLOUR, PLAIN, Theme
 
 PATIENCE = 1.0  # seconds of work before a progress bar appears
 MUCH = 256 << 20  # bytes for which a progress bar appears at once
@@ -96,11 +96,6 @@ class Screen:
         self._expected += n_bytes
         if before <= LARGE < self._expected and interpreted():
             self.note(SLOW)
-
-    def complain(self, words: str) -> None:
-        """Report an unreadable input."""
-        self.reached(ExitCode.UNREADABLE)
-        self.note(f"kfmt: {safe(words)}\n")
 
     @contextmanager
     def progress(self, total: int | None, *, beside_rows: bool = False) -> Iterator[ProgressBar]:
