@@ -140,15 +140,20 @@ def _members(section: Section, column: Column, mode: str) -> Iterator[tuple[str,
 
 def _values(section: Section, column: Column, mode: str) -> list[Any]:
     """A column's value in each row: None without a value, `_ABSENT` without such a member."""
-    has = np.ones(len(section), np.bool_)
-    if column.only:
-        has = section.table[column.only[0]] == column.only[1]
-    given = has & (section.table[column.given] == 1) if column.given else has
+    has, given = _presence(section, column)
     if given.all():
         return _given_values(section, column, mode)
     values: list[Any] = [None if is_there else _ABSENT for is_there in has.tolist()]
     _put(values, section, given, column, mode)
     return values
+
+
+def _presence(section: Section, column: Column) -> tuple[BoolArray, BoolArray]:
+    """The rows that have a column, and those of them in which it has a value."""
+    has = np.ones(len(section), np.bool_)
+    if column.only:
+        has = section.table[column.only[0]] == column.only[1]
+    return has, has & (section.table[column.given] == 1) if column.given else has
 
 
 def _put(values: Any, section: Section, given: BoolArray, column: Column, mode: str) -> None:
@@ -237,11 +242,7 @@ def columns_of(section: Section, wanted: Collection[str] = ()) -> dict[str, np.n
     """
     found: dict[str, np.ndarray[Any, Any]] = {}
     for leaf in (leaf for leaf in section.type.leaves if not wanted or leaf.name in wanted):
-        missing = np.zeros(len(section), np.bool_)
-        if leaf.given:
-            missing |= section.table[leaf.given] != 1
-        if leaf.only:
-            missing |= section.table[leaf.only[0]] != leaf.only[1]
+        missing = ~_presence(section, leaf)[1]
         values: np.ndarray[Any, Any] = section.table[leaf.at].copy()
         if leaf.kind is not ColumnKind.NUMBER:
             values = np.empty(len(section), object)
