@@ -219,6 +219,16 @@ class TemplateBuilder:
         instruction[3] = len(self._program) - at
 
     @contextmanager
+    def unless_none(
+        self, name: str, none: int, words: str = "–", style: str = ""
+    ) -> Iterator[None]:
+        """Write the block, or words in rows where a column is `none`."""
+        with self.when(name, none):
+            self.painted(style, words)
+        with self.unless(name, none):
+            yield
+
+    @contextmanager
     def _unwritten(self) -> Iterator[None]:
         """Forget the block, which no row needs."""
         kept = self._program, self._pending, self._rooms.copy(), self._bytes, self._each

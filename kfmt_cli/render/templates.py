@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.disk.partition_path import with_place
@@ -51,22 +51,11 @@ def _json_members(
     builder: TemplateBuilder, columns: Iterable[Column], mode: str, separator: str
 ) -> None:
     for column in columns:
-        with ExitStack() as condition:
-            if column.only:
-                condition.enter_context(builder.when(*column.only))
-            _json_member(builder, column, mode, separator)
+        with builder.when(*column.only) if column.only else nullcontext():
+            builder.literal(f"{separator}{json_text(column.name)}:")
+            with builder.unless_none(column.given, 0, "null") if column.given else nullcontext():
+                _json_value(builder, column, mode)
         separator = ","
-
-
-def _json_member(builder: TemplateBuilder, column: Column, mode: str, separator: str) -> None:
-    builder.literal(f"{separator}{json_text(column.name)}:")
-    if not column.given:
-        _json_value(builder, column, mode)
-        return
-    with builder.when(column.given, 1):
-        _json_value(builder, column, mode)
-    with builder.when(column.given, 0):
-        builder.literal("null")
 
 
 def _json_value(builder: TemplateBuilder, column: Column, mode: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from kfmt_cli.core.native.table import Table, TableColumn
 from kfmt_cli.formats.control import CONTROL_TYPES
-from kfmt_cli.render.tables.columns import ShownColumn, digits, or_dash, unless_none
+from kfmt_cli.render.tables.columns import ShownColumn, digits, or_dash
 from kfmt_cli.render.template import TemplateBuilder
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.rows.types.batch import BATCH
@@ -110,7 +110,7 @@ def _producer_width(batches: ShownBatches) -> int:
 
 
 def _sequence(builder: TemplateBuilder) -> None:
-    with unless_none(builder, "single_sequence", 2):
+    with builder.unless_none("single_sequence", 2):
         builder.number("base_sequence")
     with builder.when("single_sequence", 0):
         builder.literal("–")

@@ -42,17 +42,6 @@ def or_dash(builder: TemplateBuilder, name: str, value: int = 1) -> Iterator[Non
         builder.literal("–")
 
 
-@contextmanager
-def unless_none(
-    builder: TemplateBuilder, name: str, none: int, words: str = "–", style: str = ""
-) -> Iterator[None]:
-    """Write the block, or words in rows where a column is `none`."""
-    with builder.when(name, none):
-        builder.painted(style, words)
-    with builder.unless(name, none):
-        yield
-
-
 def digits(values: IntArray, apart: bool = False) -> int:
     """Columns that the widest of these numbers takes."""
     if not len(values):

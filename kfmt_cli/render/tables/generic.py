@@ -12,7 +12,7 @@ from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.core.times import YEAR_10000
 from kfmt_cli.render.tables.batch_table import TIME_WIDTH
-from kfmt_cli.render.tables.columns import ShownColumn, digits, or_dash, unless_none
+from kfmt_cli.render.tables.columns import ShownColumn, digits, or_dash
 from kfmt_cli.render.template import TemplateBuilder
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 
@@ -59,7 +59,7 @@ def _write(shown: Column, builder: TemplateBuilder) -> None:
         if condition is not None:
             conditions.enter_context(or_dash(builder, *condition))
         if none is not None:
-            conditions.enter_context(unless_none(builder, shown.at, none))
+            conditions.enter_context(builder.unless_none(shown.at, none))
         _write_value(builder, shown)
 
 
@@ -72,7 +72,7 @@ def _write_value(builder: TemplateBuilder, shown: Column) -> None:
         builder.choice(shown.at, list(shown.words), ("unknown-", ""))
     elif shown.kind.is_bytes:
         mode = "auto" if shown.kind is ColumnKind.BYTES else "utf8"
-        with unless_none(builder, f"{shown.at}_size", -1, "null"):
+        with builder.unless_none(f"{shown.at}_size", -1, "null"):
             builder.cell_text(shown.at, mode, MOST_TEXT)
     elif shown.unit in GROUPED:
         builder.grouped(shown.at)

@@ -9,7 +9,7 @@ from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.render.style import GAP, Theme
 from kfmt_cli.render.tables import batch_table
 from kfmt_cli.render.tables.batch_table import CODECS, TIME_WIDTH
-from kfmt_cli.render.tables.columns import ShownColumn, digits, unless_none
+from kfmt_cli.render.tables.columns import ShownColumn, digits
 from kfmt_cli.render.template import Literals, Template, TemplateBuilder
 from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.rows.section import Section
@@ -102,8 +102,8 @@ def columns_of(section: Section, mode: str, screen: int | None) -> list[tuple[Sh
 
 def _time(builder: TemplateBuilder) -> None:
     with (
-        unless_none(builder, "has_timestamp", 0, "none", "dim"),
-        unless_none(builder, "timestamp", -1),
+        builder.unless_none("has_timestamp", 0, "none", "dim"),
+        builder.unless_none("timestamp", -1),
     ):
         builder.time("timestamp")
 
@@ -138,7 +138,7 @@ def _key_column(mode: str, limit: int, decoded: bool) -> ShownColumn:
     def write(builder: TemplateBuilder) -> None:
         with (
             _unless_decoded(builder, DECODED[0], limit, decoded),
-            unless_none(builder, "key_size", -1, "null", "dim"),
+            builder.unless_none("key_size", -1, "null", "dim"),
         ):
             builder.literal('"')
             builder.cell_bytes("key", mode, limit)
@@ -166,7 +166,7 @@ def _value_column(mode: str, limit: int, decoded: bool) -> ShownColumn:
         with (
             builder.unless("control", 1),
             _unless_decoded(builder, DECODED[1], limit, decoded),
-            unless_none(builder, "value_size", -1, null, "dim"),
+            builder.unless_none("value_size", -1, null, "dim"),
         ):
             builder.cell_text("value", mode, limit)
 
@@ -180,7 +180,7 @@ def _headers_column(mode: str, width: int) -> ShownColumn:
         with builder.each("headers", " "):
             builder.cell_bytes("key", mode, limit)
             builder.literal("=")
-            with unless_none(builder, "value_size", -1, "null"):
+            with builder.unless_none("value_size", -1, "null"):
                 builder.literal('"')
                 builder.cell_bytes("value", mode, limit)
                 builder.literal('"')
