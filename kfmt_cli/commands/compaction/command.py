@@ -14,7 +14,7 @@ from kfmt_cli.commands.compaction.compaction_key import show_key
 from kfmt_cli.commands.compaction.lines import POLICY, cleaning_lines
 from kfmt_cli.commands.each_partition import blocks_of, each_partition
 from kfmt_cli.commands.log_settings import DEFAULT, SettingsOf, with_sources
-from kfmt_cli.commands.retention.command import active_of, facts_of
+from kfmt_cli.commands.retention.command import facts_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.fields import Fields
@@ -62,15 +62,12 @@ class Compaction:
     def _partition(self, partition: Partition) -> None:
         directory, place, settings = self.settings.around(partition, self.run.complain)
         history = self._history(partition)
-        active, end = active_of(partition.logs[-1])
-        history.reaches(end)
-        segments = []
-        for i, file in enumerate(partition.logs):
-            facts = facts_of(file, partition.logs[i + 1 :], end, active, directory)
-            base = file.base
-            segments.append(
-                CleanerSegment(base, facts.size, facts.largest, history.firsts.get(base))
-            )
+        facts, _ = facts_of(partition, directory)
+        history.reaches(facts[-1].end)
+        segments = [
+            CleanerSegment(of.base_offset, of.size, of.largest, history.firsts.get(of.base_offset))
+            for of in facts
+        ]
         dirty = dirty_of(
             segments,
             directory.offsets.get(CLEANER_OFFSETS, {}).get(place),

@@ -145,11 +145,7 @@ def fates_of(
     marks = directory.offsets.get(HIGH_WATERMARKS, {})
     copied = remote_end(partition) if settings.remote else None
     bounds = HeldBack(marks.get(place), copied, directory.offset(LOG_STARTS, place))
-    active, end = active_of(partition.logs[-1])
-    facts = [
-        facts_of(file, partition.logs[i + 1 :], end, active, directory)
-        for i, file in enumerate(partition.logs)
-    ]
+    facts, active = facts_of(partition, directory)
     fates = retained(facts, settings, bounds, now)
     if settings.remote and copied is None:
         fates = [replace(f, why=f"{f.why}; {UNKNOWN}") if f.deletable else f for f in fates]
@@ -197,22 +193,26 @@ def _row(fate: SegmentFate, settings: Mapping[str, object]) -> dict[str, object]
 
 
 def facts_of(
-    file: Input,
-    following: list[Input],
-    end: int,
-    active: ActiveFacts,
-    directory: LogDirectory,
-) -> SegmentTimes:
-    """The size and times by which retention judges a segment."""
-    ends = following[0].base if following else end
+    partition: Partition, directory: LogDirectory
+) -> tuple[list[SegmentTimes], ActiveFacts]:
+    """The sizes and times by which retention judges the segments of a partition, and more about the
+    active one; raises InputError."""
+    active, end = active_of(partition.logs[-1])
+    ends = [*(log.base for log in partition.logs[1:]), end]
+    facts = [_facts(log, at) for log, at in zip(partition.logs, ends, strict=True)]
+    last, time = facts[-1], active.last_time
+    if (last.largest, last.source) == (0, TIME_INDEX) and directory.marker is None and time:
+        # A preallocated entry: a broker that is running, or recovers, uses the real one.
+        facts[-1] = replace(last, largest=time)
+    return facts, active
+
+
+def _facts(file: Input, end: int) -> SegmentTimes:
     base, size = file.base, size_of(file)
     largest, why = _last_time(file)
-    if largest == 0 and not following and directory.marker is None and active.last_time is not None:
-        # A preallocated entry: a broker that is running, or recovers, uses the real one.
-        return SegmentTimes(file.name, base, size, active.last_time, TIME_INDEX, ends)
     if largest is not None and largest >= 0:
-        return SegmentTimes(file.name, base, size, largest, TIME_INDEX, ends)
-    return SegmentTimes(file.name, base, size, modified_ms(file), FILE_TIME, ends, why)
+        return SegmentTimes(file.name, base, size, largest, TIME_INDEX, end)
+    return SegmentTimes(file.name, base, size, modified_ms(file), FILE_TIME, end, why)
 
 
 def _last_time(file: Input) -> tuple[int | None, str]:
