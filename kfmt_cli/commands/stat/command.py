@@ -30,8 +30,8 @@ from kfmt_cli.log.summary.log_numbers import LogNumbers, no_shape
 from kfmt_cli.log.summary.statistics import Statistics
 from kfmt_cli.render.style import count, human
 from kfmt_cli.render.tables.line_table import LineTable
-from kfmt_cli.rows.column import PLACE, Placed
-from kfmt_cli.rows.documents import STATISTICS
+from kfmt_cli.rows.column import Placed
+from kfmt_cli.rows.documents import STATISTICS, row_of
 from kfmt_cli.sharing.engine import outcomes
 from kfmt_cli.sharing.processes import worth
 from kfmt_cli.sharing.sampling import sampled, slices_of, written_size
@@ -39,7 +39,6 @@ from kfmt_cli.sharing.sampling import sampled, slices_of, written_size
 LEVELS = TOPIC, PARTITION, SEGMENT = "topic", "partition", "segment"
 NAME = "name"
 LEAST_NAME = 24  # columns; a longer name gets its own line if others need the space
-_OF_SUBJECT = {"file", *PLACE}
 _OF_BATCHES = (
     *("batches", "records", "producers", "transactional_batches", "control_batches"),
     "timestamp_skew_ms",
@@ -205,10 +204,10 @@ class Stat:
             text += more_lines(found) if self.deep or self.histogram else []
             row = asdict(subject)
             if not subject.file:
-                known = places[subject.topic]
-                common = _common(known)
-                row |= {"file": common, "log_dir": common if len(known) == 1 else None}
-            sink.document(STATISTICS, {**row, **stat_row(found)}, text)
+                above = places[subject.topic]
+                common = _common(above)
+                row |= {"file": common, "log_dir": common if len(above) == 1 else None}
+            sink.document(STATISTICS, row_of(STATISTICS, found, row | _changed(found)), text)
         for name, found in totals:
             sink.put(table.line(name, found))
 
@@ -268,11 +267,8 @@ def _outermost(paths: Iterable[str]) -> Iterator[tuple[str, Path]]:
             yield path, real
 
 
-def stat_row(found: Statistics) -> dict[str, object]:
-    """The numbers for programs, without their subject."""
-    names = (column.name for column in STATISTICS.columns if column.name not in _OF_SUBJECT)
-    row = {name: getattr(found, name) for name in names}
-    if not found.is_known:
-        row |= dict.fromkeys(_OF_BATCHES)
+def _changed(found: Statistics) -> dict[str, object]:
+    """The numbers that programs get in another form, or not at all."""
     ratio = found.compression_ratio
+    row: dict[str, object] = {} if found.is_known else dict.fromkeys(_OF_BATCHES)
     return {**row, "compression_ratio": None if ratio is None else round(ratio, 3)}

@@ -138,7 +138,10 @@ class Shapes:
     def show(self, sink: Sink) -> None:
         """Show all shapes."""
         if sink.for_people:
-            sink.put("".join(shape_lines(self._all(), self.total, sink.out.width)))
+            whole = Shape()
+            for shape in self.topics.values():
+                whole.add(shape)
+            sink.put("".join(shape_lines(whole, self.total, sink.out.width)))
         for row in self._bucket_rows():
             sink.document(TIME_BUCKET, row, ())
         for topic, shape in self.topics.items():
@@ -151,13 +154,6 @@ class Shapes:
             sink.document(TIME_ORDER, {"file": name, **numbers, "gaps": gaps}, ())
         for row in self._strips:
             sink.document(SEGMENT_STRIP, row, ())
-
-    def _all(self) -> Shape:
-        """The shape of all topics together."""
-        made = Shape()
-        for shape in self.topics.values():
-            made.add(shape)
-        return made
 
     def _bucket_rows(self) -> Iterator[dict[str, object]]:
         most = min(max(MOST_ROWS // max(len(self.topics), 1), LEAST_SHOWN), MOST_SHOWN)
