@@ -145,7 +145,8 @@ class Export:
         """Export everything; yields findings and a result per file. An export killed in a new
         directory leaves a mark there, so that the next one starts over."""
         if self.dry_run:
-            self._tell_plan()
+            for line in dry_run(self._files, self._bundles(), self.to):
+                self.tell(f"{line}\n")
             return
         before = outputs_of(self.to) if self.force else ()
         with marked(Path(self.to), LAKE_TABLES) if self._is_fresh else nullcontext():
@@ -179,10 +180,6 @@ class Export:
         share = share_of(self.request, self._files)
         pieces = self._files.parted(lambda file: cuts_of(file, share))
         return list(pieces.shared(self.lake.bundling.bundles(pieces, share)))
-
-    def _tell_plan(self) -> None:
-        for line in dry_run(self._files, self._bundles(), self.to):
-            self.tell(f"{line}\n")
 
     def _kept(
         self, bundle: Pieces, done: Exported, advance: Callable[[int], None]
