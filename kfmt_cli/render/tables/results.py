@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from kfmt_cli.errors import ExitCode
 from kfmt_cli.findings.finding import Tally
@@ -41,7 +42,7 @@ class ResultTable:
         is_alone = self._n_healthy == 1 and not self._bad
         shown = [*(self._healthy if self.lists_all or is_alone else ()), *self._bad]
         columns = [
-            LineColumn(name.replace("_", " "), _cell_of(name), keep=i)
+            LineColumn(name.replace("_", " "), partial(_cell, name), keep=i)
             for i, name in enumerate(self.type.widths, 1)
         ]
         columns.append(LineColumn("result", verdict_words, right=False, style=verdict_style))
@@ -76,12 +77,9 @@ class ResultTable:
         return f"{line}   exit code {int(summary.exit_code)}\n"
 
 
-def _cell_of(name: str) -> Callable[[Result], str]:
-    def cell(result: Result) -> str:
-        value = result.numbers[name]
-        return "" if result.of_directory else "–" if value is None else grouped(value)
-
-    return cell
+def _cell(name: str, result: Result) -> str:
+    value = result.numbers[name]
+    return "" if result.of_directory else "–" if value is None else grouped(value)
 
 
 def verdict_words(found: Tally) -> str:
