@@ -69,19 +69,12 @@ class IndexCheck:
         for (segment, _), outcome in zip(self._segments, found, strict=True):
             if isinstance(outcome, InputError):
                 yield outcome
-            elif outcome is None:
-                yield from self._alone(segment, advance)
-            else:
-                for result in outcome:
+                continue
+            try:  # without an outcome, the log is read here, in blocks
+                for result in self.checker.check(segment, advance) if outcome is None else outcome:
                     yield from told(result)
-
-    def _alone(self, segment: Segment, advance: Callable[[int], None]) -> Iterator[Event]:
-        """Check a segment in this process, reading its log in blocks."""
-        try:
-            for result in self.checker.check(segment, advance):
-                yield from told(result)
-        except InputError as error:
-            yield error
+            except InputError as error:
+                yield error
 
 
 @dataclass(frozen=True, slots=True)
