@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from kfmt_cli import __version__
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.findings.finding import Code, Finding, Severity
+from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.finding import consequences
 from kfmt_cli.render.sinks.repository import path_in_repository, repository_root, words_at
 from kfmt_cli.render.sinks.sink import Sink
@@ -15,7 +15,6 @@ from kfmt_cli.rows.result import Summary
 
 ROOT = "%SRCROOT%"
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
 class Sarif(Sink):
@@ -46,7 +45,7 @@ class Sarif(Sink):
         place: dict[str, Any] = {"artifactLocation": location, "region": region}
         row = {
             "ruleId": code.name,
-            "level": _LEVELS[code.severity],
+            "level": code.severity.value,
             "message": {"text": words_at(path, file, words)},
             "locations": [{"physicalLocation": place}],
         }
@@ -79,5 +78,5 @@ def _rule(code: Code) -> dict[str, Any]:
         "fullDescription": {"text": more or code.meaning},
         "help": {"text": f"{more or code.meaning}\nSee kfmt explain {code.name}."},
         "helpUri": f"urn:kfmt:finding:{code.name}",
-        "defaultConfiguration": {"level": _LEVELS[code.severity]},
+        "defaultConfiguration": {"level": code.severity.value},
     }
