@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
@@ -59,14 +60,11 @@ def sql(words: tuple[str, ...], common: Common) -> None:
     query, paths = (words[0], words[1:]) if is_query(words[0]) else (None, words)
     if not paths:
         raise UsageError("PATH is missing: kfmt sql QUERY PATH...")
-    session = _session(common, paths)
-    try:
+    with closing(_session(common, paths)) as session:
         if query is None:
             Prompt(session).run()
         else:
             session.ask(query)
-    finally:
-        session.close()
 
 
 def _session(common: Common, paths: tuple[str, ...]) -> SqlSession:
