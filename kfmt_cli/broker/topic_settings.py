@@ -7,7 +7,7 @@ They come from topic or broker properties; broker properties have other names. S
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from kfmt_cli.broker.defaults import SEGMENT_BYTES, SEGMENT_INDEX_BYTES, SEGMENT_MS
 from kfmt_cli.errors import UsageError
@@ -26,7 +26,7 @@ class TopicSettings:
     segment_ms: int = SEGMENT_MS
     segment_bytes: int = SEGMENT_BYTES
     segment_index_bytes: int = SEGMENT_INDEX_BYTES
-    policy: frozenset[str] = frozenset({"delete"})
+    cleanup_policy: frozenset[str] = frozenset({"delete"})
     """The cleanup policies."""
     remote: bool = False
     local_retention_ms: int = -2
@@ -39,12 +39,12 @@ class TopicSettings:
     @property
     def deletes(self) -> bool:
         """Whether old segments are deleted."""
-        return "delete" in self.policy
+        return "delete" in self.cleanup_policy
 
     @property
     def compacts(self) -> bool:
         """Whether the log is compacted."""
-        return "compact" in self.policy
+        return "compact" in self.cleanup_policy
 
     @property
     def kept_ms(self) -> int:
@@ -80,23 +80,14 @@ class TopicSettings:
         return ",".join(sorted(value)) if name == "cleanup.policy" else value
 
 
-# Topic setting to field; then broker setting to field and factor.
+# Topic setting to field: most are spelled alike.
+_OTHERS = {"remote": "remote.storage.enable", "min_cleanable_ratio": "min.cleanable.dirty.ratio"}
 TOPIC_FIELDS = {
-    "retention.ms": "retention_ms",
-    "retention.bytes": "retention_bytes",
-    "segment.ms": "segment_ms",
-    "segment.bytes": "segment_bytes",
-    "segment.index.bytes": "segment_index_bytes",
-    "cleanup.policy": "policy",
-    "remote.storage.enable": "remote",
-    "local.retention.ms": "local_retention_ms",
-    "local.retention.bytes": "local_retention_bytes",
-    "min.cleanable.dirty.ratio": "min_cleanable_ratio",
-    "delete.retention.ms": "delete_retention_ms",
-    "min.compaction.lag.ms": "min_compaction_lag_ms",
-    "max.compaction.lag.ms": "max_compaction_lag_ms",
+    _OTHERS.get(field.name, field.name.replace("_", ".")): field.name
+    for field in fields(TopicSettings)
 }
-# Later entries win: a broker prefers milliseconds to minutes and minutes to hours.
+# Broker setting to field and factor. Later entries win: a broker prefers milliseconds to minutes
+# and minutes to hours.
 _BROKER = {
     "log.retention.hours": ("retention_ms", _HOUR),
     "log.retention.minutes": ("retention_ms", _MINUTE),
@@ -106,7 +97,7 @@ _BROKER = {
     "log.roll.ms": ("segment_ms", 1),
     "log.segment.bytes": ("segment_bytes", 1),
     "log.index.size.max.bytes": ("segment_index_bytes", 1),
-    "log.cleanup.policy": ("policy", 1),
+    "log.cleanup.policy": ("cleanup_policy", 1),
     "log.local.retention.ms": ("local_retention_ms", 1),
     "log.local.retention.bytes": ("local_retention_bytes", 1),
     "log.cleaner.min.cleanable.ratio": ("min_cleanable_ratio", 1),
@@ -141,7 +132,7 @@ def policies_in(text: str) -> frozenset[str]:
 
 def _value(name: str, field: str, text: str, factor: int) -> object:
     try:
-        if field == "policy":
+        if field == "cleanup_policy":
             return policies_in(text)
         if field == "remote":
             return text.strip().lower() == "true"

@@ -57,10 +57,10 @@ class SettingsOf:
     @classmethod
     def given(cls, config: Path | None, options: Mapping[str, object]) -> SettingsOf:
         """With settings from options, named as the fields are; None for those that were not given.
-        The policy is a list of names with commas, under cleanup_policy. Raises UsageError."""
+        The policy is a list of names with commas. Raises UsageError."""
         changes = {name: value for name, value in options.items() if value is not None}
         if "cleanup_policy" in changes:
-            changes["policy"] = policies = policies_in(str(changes.pop("cleanup_policy")))
+            changes["cleanup_policy"] = policies = policies_in(str(changes["cleanup_policy"]))
             for name in sorted(policies - {"compact", "delete"}):
                 raise unknown_name("cleanup policy", name, ("compact", "delete"))
         return cls(config, changes)

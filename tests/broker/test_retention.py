@@ -55,8 +55,13 @@ def gone(found: list[SegmentTimes], settings: TopicSettings, bounds: HeldBack) -
         ((-1, 9, 9, 9), TopicSettings(), HeldBack(), []),
         ((9, 8, 8, 1), TopicSettings(), HeldBack(high_watermark=15), [0]),
         ((9, 8, 8, 1), TopicSettings(), HeldBack(remote_end=20), [0, 1]),
-        ((9, 8, 8, 1), TopicSettings(policy=frozenset({"compact"})), HeldBack(), []),
-        ((9, 8), TopicSettings(policy=frozenset({"compact", "delete"})), HeldBack(), [0, 1]),
+        ((9, 8, 8, 1), TopicSettings(cleanup_policy=frozenset({"compact"})), HeldBack(), []),
+        (
+            (9, 8),
+            TopicSettings(cleanup_policy=frozenset({"compact", "delete"})),
+            HeldBack(),
+            [0, 1],
+        ),
         ((1, 1, 1, 1), TopicSettings(retention_bytes=200), HeldBack(), [0, 1]),
         ((1, 1, 1, 1), TopicSettings(retention_bytes=201), HeldBack(), [0]),
         ((1, 1, 1, 1), FOREVER, HeldBack(log_start=20), [0, 1]),
@@ -113,7 +118,7 @@ def test_settings() -> None:
     found = with_properties(TopicSettings(), broker)
     assert (found.retention_ms, found.segment_ms) == (180_000, 3_600_000)
     found = with_properties(found, {"retention.ms": "5", "cleanup.policy": "compact, delete"})
-    assert (found.retention_ms, found.policy) == (5, frozenset({"compact", "delete"}))
+    assert (found.retention_ms, found.cleanup_policy) == (5, frozenset({"compact", "delete"}))
     with pytest.raises(UsageError):
         with_properties(found, {"retention.ms": "long"})
 

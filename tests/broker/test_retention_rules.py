@@ -60,10 +60,10 @@ def gone(settings: TopicSettings, bounds: HeldBack, segments: list[SegmentTimes]
         ({}, {"log_start": 99}, [0, 10, 20]),
         ({"retention_bytes": 200}, {"log_start": 10}, [0, 10]),
         ({"retention_bytes": 300}, {"log_start": 10}, [0]),
-        ({"policy": frozenset({"compact"}), "retention_ms": 0}, {}, []),
-        ({"policy": frozenset({"compact"})}, {"log_start": 20}, [0, 10]),
-        ({"policy": frozenset({"compact"})}, {"log_start": 19}, [0]),
-        ({"policy": frozenset({"compact", "delete"}), "retention_ms": 8999}, {}, [0]),
+        ({"cleanup_policy": frozenset({"compact"}), "retention_ms": 0}, {}, []),
+        ({"cleanup_policy": frozenset({"compact"})}, {"log_start": 20}, [0, 10]),
+        ({"cleanup_policy": frozenset({"compact"})}, {"log_start": 19}, [0]),
+        ({"cleanup_policy": frozenset({"compact", "delete"}), "retention_ms": 8999}, {}, [0]),
         # Held back.
         *(
             ({"retention_ms": 0}, {"high_watermark": 10}, [0]),
@@ -73,7 +73,11 @@ def gone(settings: TopicSettings, bounds: HeldBack, segments: list[SegmentTimes]
             ({"retention_ms": 0}, {"remote_end": 20}, [0, 10]),
             ({"retention_bytes": 0}, {"remote_end": 19}, [0]),
             ({}, {"log_start": 30, "high_watermark": 20}, [0, 10]),
-            ({"policy": frozenset({"compact"})}, {"log_start": 30, "high_watermark": 10}, [0]),
+            (
+                {"cleanup_policy": frozenset({"compact"})},
+                {"log_start": 30, "high_watermark": 10},
+                [0],
+            ),
         ),
         # Of tiered topics, what is kept here.
         ({"local_retention_ms": 0}, {}, []),
@@ -106,7 +110,7 @@ def test_a_segment_goes_when_it_and_all_before_it_have_expired() -> None:
     fates = retained(odd, TopicSettings(retention_ms=4999), HeldBack(), NOW)
     assert [fate.deletable for fate in fates] == [True, False, False, False]
     assert [fate.at for fate in fates] == [10_000, 94_999 + 1, 95_000, 100_000]
-    for never in (FOREVER, TopicSettings(policy=frozenset({"compact"}))):
+    for never in (FOREVER, TopicSettings(cleanup_policy=frozenset({"compact"}))):
         assert [fate.at for fate in retained(odd, never, HeldBack(), NOW)] == [None] * 4
     endless = replace(odd[0], largest=LATEST - 5)
     (fate,) = retained([endless], TopicSettings(retention_ms=10), HeldBack(), NOW)
@@ -162,7 +166,10 @@ def test_an_expired_segment_rolls_whatever_else() -> None:
         ({"log.retention.minutes": "3", "log.retention.ms": "7"}, {"retention_ms": 7}),
         ({"retention.ms": "5", "log.retention.ms": "7"}, {"retention_ms": 5}),
         ({"log.roll.hours": "1"}, {"segment_ms": 3_600_000}),
-        ({"cleanup.policy": "compact, delete"}, {"policy": frozenset({"compact", "delete"})}),
+        (
+            {"cleanup.policy": "compact, delete"},
+            {"cleanup_policy": frozenset({"compact", "delete"})},
+        ),
         ({"remote.storage.enable": "true", "local.retention.bytes": "-2"}, {"remote": True}),
         ({"min.cleanable.dirty.ratio": "0.25"}, {"min_cleanable_ratio": 0.25}),
         ({"unknown": "1"}, {}),

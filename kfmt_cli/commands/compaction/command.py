@@ -99,10 +99,10 @@ class Compaction:
         if partition.place[0] == CLUSTER_METADATA:
             return "the metadata log is trimmed by snapshots, never by the log cleaner"
         sources = self.settings.sources(partition)
-        is_known = self.settings.knows(partition.log_directory) or "policy" in sources
+        is_known = self.settings.knows(partition.log_directory) or "cleanup_policy" in sources
         if is_known and not settings.compacts:
-            source = sources.get("policy", DEFAULT)
-            policy = ",".join(sorted(settings.policy))
+            source = sources.get("cleanup_policy", DEFAULT)
+            policy = ",".join(sorted(settings.cleanup_policy))
             return f"{POLICY} is {policy} ({source}): the cleaner ignores this partition"
         if history.is_damaged:
             return (
@@ -135,7 +135,7 @@ class Compaction:
         partition, dirty, settings = cleaning.partition, cleaning.dirty, cleaning.settings
         row = Fields(
             file=partition.name,
-            cleanup_policy=sorted(settings.policy),
+            cleanup_policy=sorted(settings.cleanup_policy),
             settings=with_sources(settings, self.settings.sources(partition), _DECIDING),
             first_dirty_offset=dirty.first,
             first_uncleanable_offset=dirty.end,

@@ -178,7 +178,7 @@ def _settings(settings: dict[str, object]) -> SettingsOf:
     from kfmt_cli.broker.topic_settings import TopicSettings
     from kfmt_cli.commands.log_settings import SettingsOf
 
-    known = {*TopicSettings.__dataclass_fields__, "cleanup_policy"} - {"policy"}
+    known = TopicSettings.__dataclass_fields__
     for name in settings:
         if name not in known:
             raise unknown_name("setting", name, sorted(known))
