@@ -6,7 +6,7 @@ Source: `org.apache.kafka.storage.internals.log.UnifiedLog.deleteOldSegments`,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kfmt_cli.broker.topic_settings import DAY, TopicSettings
@@ -62,52 +62,108 @@ def retained(
     segments: Sequence[SegmentTimes], settings: TopicSettings, bounds: HeldBack, now: int
 ) -> list[SegmentFate]:
     """The effect of a retention check now on the segments, given in order."""
-    gone = _deleted(segments, settings, bounds, now)
-    verdicts = []
-    held_by_earlier = False
-    for i, segment in enumerate(segments):
-        active = i == len(segments) - 1
-        at = None if active and segment.size == 0 else _time_of(segment, settings)
-        if i in gone:
-            why = gone[i]
-            if active:
-                why += "; it is the last segment, so the broker rolls a new one first"
-            verdicts.append(SegmentFate(segment, active, True, at, why))
-            continue
-        why = _held(segment, segments, i, settings, bounds, now, held_by_earlier)
-        at = _when(verdicts, at)
-        odd = at is not None and at > now + settings.kept_ms + DAY
-        verdicts.append(SegmentFate(segment, active, False, at, why, odd))
-        held_by_earlier = True
-    return verdicts
+    return list(_Retention(segments, settings, bounds, now).fates())
 
 
-def _deleted(
-    segments: Sequence[SegmentTimes], settings: TopicSettings, bounds: HeldBack, now: int
-) -> dict[int, str]:
-    """The segments that are deleted, each with the reason; the oldest first, without a gap."""
-    gone: dict[int, str] = {}
-    # Each rule takes segments in order, up to the first that it keeps.
-    for i in range(len(segments) - 1):
-        if segments[i + 1].base_offset > bounds.log_start or not _may_go(segments, i, bounds):
-            break
-        gone[i] = f"it ends before the log start offset {bounds.log_start}"
-    if not settings.deletes:
+@dataclass(frozen=True, slots=True)
+class _Retention:
+    """A retention check."""
+
+    segments: Sequence[SegmentTimes]
+    settings: TopicSettings
+    bounds: HeldBack
+    now: int
+
+    def fates(self) -> Iterator[SegmentFate]:
+        """The effect on each segment."""
+        settings, gone = self.settings, self._deleted()
+        before: SegmentFate | None = None  # the last one that is kept
+        for i, segment in enumerate(self.segments):
+            active = i == len(self.segments) - 1
+            at = None if active and segment.size == 0 else _time_of(segment, settings)
+            if i in gone:
+                why = gone[i]
+                if active:
+                    why += "; it is the last segment, so the broker rolls a new one first"
+                yield SegmentFate(segment, active, True, at, why)
+                continue
+            if before is not None:  # not before the earlier ones
+                at = None if at is None or before.at is None else max(at, before.at)
+            odd = at is not None and at > self.now + settings.kept_ms + DAY
+            why = self._held(i, held_by_earlier=before is not None)
+            before = SegmentFate(segment, active, False, at, why, odd)
+            yield before
+
+    def _deleted(self) -> dict[int, str]:
+        """The segments that are deleted, each with the reason; the oldest first, without a gap."""
+        segments, settings, log_start = self.segments, self.settings, self.bounds.log_start
+        gone: dict[int, str] = {}
+        # Each rule takes segments in order, up to the first that it keeps.
+        for i in range(len(segments) - 1):
+            if segments[i + 1].base_offset > log_start or not self._may_go(i):
+                break
+            gone[i] = f"it ends before the log start offset {log_start}"
+        if not settings.deletes:
+            return gone
+        left = sum(segment.size for segment in segments[len(gone) :]) - settings.kept_bytes
+        for i in range(len(gone), len(segments)):
+            left -= segments[i].size
+            if settings.kept_bytes < 0 or left < 0 or not self._may_go(i):
+                break
+            gone[i] = f"the partition exceeds {settings.size_limit} ({settings.kept_bytes})"
+        for i in range(len(gone), len(segments)):
+            if not self._has_expired(segments[i]) or not self._may_go(i):
+                break
+            gone[i] = _expired(segments[i], settings)
         return gone
-    left = sum(segment.size for segment in segments[len(gone) :]) - settings.kept_bytes
-    for i in range(len(gone), len(segments)):
-        left -= segments[i].size
-        if settings.kept_bytes < 0 or left < 0 or not _may_go(segments, i, bounds):
-            break
-        gone[i] = f"the partition exceeds {settings.size_limit} ({settings.kept_bytes})"
-    for i in range(len(gone), len(segments)):
-        oldest = segments[i]
-        if settings.kept_ms < 0 or not _may_go(segments, i, bounds):
-            break
-        if now - oldest.largest <= settings.kept_ms:
-            break
-        gone[i] = _expired(oldest, settings)
-    return gone
+
+    def _has_expired(self, segment: SegmentTimes) -> bool:
+        kept_ms = self.settings.kept_ms
+        return kept_ms >= 0 and self.now - segment.largest > kept_ms
+
+    def _may_go(self, i: int) -> bool:
+        """Whether only the retention rules keep a segment."""
+        if i == len(self.segments) - 1 and self.segments[i].size == 0:
+            return False
+        return not self._bound(i)
+
+    def _bound(self, i: int) -> str:
+        """Why a segment is held back, or an empty string."""
+        segments, bounds = self.segments, self.bounds
+        end = segments[i + 1].base_offset if i + 1 < len(segments) else segments[i].end
+        if bounds.high_watermark is not None and bounds.high_watermark < end:
+            return f"the high watermark ({bounds.high_watermark}) is before its end"
+        if bounds.remote_end is not None and bounds.remote_end < end:
+            return "it has not been copied to remote storage yet"
+        return ""
+
+    def _held(self, i: int, *, held_by_earlier: bool) -> str:
+        """Why a segment is kept."""
+        segment, settings = self.segments[i], self.settings
+        active = i == len(self.segments) - 1
+        if not settings.deletes:
+            if settings.compacts:
+                return "cleanup.policy is compact: only the log cleaner removes records"
+            return "cleanup.policy is empty: neither retention nor the log cleaner removes records"
+        if active and segment.size == 0:
+            return "it is the active segment, which is empty"
+        if bound := self._bound(i):
+            return bound
+        if held_by_earlier and self._has_expired(segment):
+            return "it has expired, but an earlier segment is still retained"
+        if settings.kept_ms < 0:
+            if settings.kept_bytes < 0:
+                return f"neither {settings.time_limit} nor {settings.size_limit} is set"
+            return (
+                f"only {settings.size_limit} applies, and without this segment and those before it "
+                "the partition would be smaller than that"
+            )
+        if segment.largest > self.now:
+            return "its newest record has a timestamp in the future"
+        if segment.source == FILE_TIME:
+            return f"its file is newer than {settings.time_limit}; {segment.why_file_time}"
+        of_active = "it is the active segment, and " if active else ""
+        return f"{of_active}its newest record is within {settings.time_limit}"
 
 
 def _expired(segment: SegmentTimes, settings: TopicSettings) -> str:
@@ -118,79 +174,11 @@ def _expired(segment: SegmentTimes, settings: TopicSettings) -> str:
     return f"its newest record is older than {settings.time_limit}"
 
 
-def _may_go(segments: Sequence[SegmentTimes], i: int, bounds: HeldBack) -> bool:
-    """Whether only the retention rules keep a segment."""
-    if i == len(segments) - 1 and segments[i].size == 0:
-        return False
-    return not _bound(segments, i, bounds)
-
-
-def _bound(segments: Sequence[SegmentTimes], i: int, bounds: HeldBack) -> str:
-    """Why a segment is held back, or an empty string."""
-    end = segments[i + 1].base_offset if i + 1 < len(segments) else segments[i].end
-    if bounds.high_watermark is not None and bounds.high_watermark < end:
-        return f"the high watermark ({bounds.high_watermark}) is before its end"
-    if bounds.remote_end is not None and bounds.remote_end < end:
-        return "it has not been copied to remote storage yet"
-    return ""
-
-
 def _time_of(segment: SegmentTimes, settings: TopicSettings) -> int | None:
     """The first millisecond at which the time rule allows deletion."""
     if not settings.deletes or settings.kept_ms < 0:
         return None
     return min(segment.largest + settings.kept_ms + 1, LATEST)
-
-
-def _when(before: Sequence[SegmentFate], at: int | None) -> int | None:
-    """When a segment kept now can be deleted: not before the earlier ones."""
-    if at is None:
-        return None
-    for earlier in before:
-        if not earlier.deletable:
-            if earlier.at is None:
-                return None
-            at = max(at, earlier.at)
-    return at
-
-
-def _held(
-    segment: SegmentTimes,
-    segments: Sequence[SegmentTimes],
-    i: int,
-    settings: TopicSettings,
-    bounds: HeldBack,
-    now: int,
-    held_by_earlier: bool,
-) -> str:
-    """Why a segment is kept."""
-    active = i == len(segments) - 1
-    if not settings.deletes:
-        if settings.compacts:
-            return "cleanup.policy is compact: only the log cleaner removes records"
-        return "cleanup.policy is empty: neither retention nor the log cleaner removes records"
-    if active and segment.size == 0:
-        return "it is the active segment, which is empty"
-    bound = _bound(segments, i, bounds)
-    expired = settings.kept_ms >= 0 and now - segment.largest > settings.kept_ms
-    if bound:
-        return bound
-    if expired and held_by_earlier:
-        return "it has expired, but an earlier segment is still retained"
-    if settings.kept_ms < 0:
-        if settings.kept_bytes < 0:
-            return f"neither {settings.time_limit} nor {settings.size_limit} is set"
-        return (
-            f"only {settings.size_limit} applies, and without this segment and those before it "
-            "the partition would be smaller than that"
-        )
-    if segment.largest > now:
-        return "its newest record has a timestamp in the future"
-    if segment.source == FILE_TIME:
-        return f"its file is newer than {settings.time_limit}; {segment.why_file_time}"
-    if active:
-        return f"it is the active segment, and its newest record is within {settings.time_limit}"
-    return f"its newest record is within {settings.time_limit}"
 
 
 @dataclass(frozen=True, slots=True)
