@@ -19,62 +19,11 @@ from kfmt_cli.topics.keyed import KeyedDecoder
 SOURCE = "org.apache.kafka.connect.mirror"
 _UPSTREAM = Field("upstream_offset", Int64, "Offset in the source cluster.")
 
-OFFSET_SYNC_KEY = Layout(
-    "OffsetSyncKey",
-    "A mirrored partition.",
-    f"{SOURCE}.OffsetSync",
-    (
-        Field("topic", String, "The topic."),
-        Field("partition", Int32, "The partition."),
-    ),
-    versions=(0, 0),
-)
-OFFSET_SYNC_VALUE = Layout(
-    "OffsetSyncValue",
-    "Offsets of the same record in both clusters.",
-    f"{SOURCE}.OffsetSync",
-    (_UPSTREAM, Field("downstream_offset", Int64, "Offset in the mirror.")),
-    versions=(0, 0),
-)
-CHECKPOINT_KEY = Layout(
-    "CheckpointKey",
-    "A group and a partition it consumes.",
-    f"{SOURCE}.Checkpoint",
-    (
-        Field("group", String, "The group."),
-        Field("topic", String, "The topic name in the mirror."),
-        Field("partition", Int32, "The partition."),
-    ),
-    versions=(0, 0),
-)
-CHECKPOINT_VALUE = Layout(
-    "CheckpointValue",
-    "Offsets of the group in both clusters.",
-    f"{SOURCE}.Checkpoint",
-    (
-        _UPSTREAM,
-        Field("offset", Int64, "Offset in the mirror where the group can resume."),
-        Field("metadata", String, "Metadata string of the commit."),
-    ),
-    versions=(0, 0),
-)
-HEARTBEAT_KEY = Layout(
-    "HeartbeatKey",
-    "A flow from one cluster to another.",
-    f"{SOURCE}.Heartbeat",
-    (
-        Field("source_cluster_alias", String, "Source cluster."),
-        Field("target_cluster_alias", String, "Target cluster."),
-    ),
-    versions=(0, 0),
-)
-HEARTBEAT_VALUE = Layout(
-    "HeartbeatValue",
-    "A heartbeat of the flow.",
-    f"{SOURCE}.Heartbeat",
-    (Field("timestamp", Int64, "When it was sent.", unit=MILLISECONDS),),
-    versions=(0, 0),
-)
+
+def _layout(name: str, doc: str, *fields: Field) -> Layout:
+    """The key or the value of a record."""
+    written_by = name.removesuffix("Key").removesuffix("Value")
+    return Layout(name, doc, f"{SOURCE}.{written_by}", fields, versions=(0, 0))
 
 
 class OneKindDecoder(KeyedDecoder):
@@ -86,7 +35,7 @@ class OneKindDecoder(KeyedDecoder):
 
     lacking: ClassVar[dict[str, None]] = {}
 
-    def __init__(self, key: Layout, value: Layout, *, has_version: bool) -> None:
+    def __init__(self, key: Layout, value: Layout, *, has_version: bool = True) -> None:
         super().__init__((Message(0, value, key),))
         self._key = at_version(key, 0)
         self._has_version = has_version
@@ -110,6 +59,47 @@ class OneKindDecoder(KeyedDecoder):
         return Framed(None, {}, at, message.value.name, at_version(message.value, 0))
 
 
-OFFSET_SYNC = OneKindDecoder(OFFSET_SYNC_KEY, OFFSET_SYNC_VALUE, has_version=False)
-CHECKPOINT = OneKindDecoder(CHECKPOINT_KEY, CHECKPOINT_VALUE, has_version=True)
-HEARTBEAT = OneKindDecoder(HEARTBEAT_KEY, HEARTBEAT_VALUE, has_version=True)
+OFFSET_SYNC = OneKindDecoder(
+    _layout(
+        "OffsetSyncKey",
+        "A mirrored partition.",
+        Field("topic", String, "The topic."),
+        Field("partition", Int32, "The partition."),
+    ),
+    _layout(
+        "OffsetSyncValue",
+        "Offsets of the same record in both clusters.",
+        _UPSTREAM,
+        Field("downstream_offset", Int64, "Offset in the mirror."),
+    ),
+    has_version=False,
+)
+CHECKPOINT = OneKindDecoder(
+    _layout(
+        "CheckpointKey",
+        "A group and a partition it consumes.",
+        Field("group", String, "The group."),
+        Field("topic", String, "The topic name in the mirror."),
+        Field("partition", Int32, "The partition."),
+    ),
+    _layout(
+        "CheckpointValue",
+        "Offsets of the group in both clusters.",
+        _UPSTREAM,
+        Field("offset", Int64, "Offset in the mirror where the group can resume."),
+        Field("metadata", String, "Metadata string of the commit."),
+    ),
+)
+HEARTBEAT = OneKindDecoder(
+    _layout(
+        "HeartbeatKey",
+        "A flow from one cluster to another.",
+        Field("source_cluster_alias", String, "Source cluster."),
+        Field("target_cluster_alias", String, "Target cluster."),
+    ),
+    _layout(
+        "HeartbeatValue",
+        "A heartbeat of the flow.",
+        Field("timestamp", Int64, "When it was sent.", unit=MILLISECONDS),
+    ),
+)
