@@ -6,7 +6,7 @@ Source: `kafka.server.KafkaRaftServer.initializeLogDirs`, `kafka.log.LogManager.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -93,6 +93,11 @@ class Broker:
         """Whether it is a KRaft broker."""
         return any(directory.is_kraft for directory in self.directories)
 
+    @property
+    def replicas(self) -> list[Replica]:
+        """Those in all its log directories."""
+        return [replica for directory in self.directories for replica in directory.replicas]
+
     def early(self) -> list[tuple[str, str]]:
         """Files and reasons that stop the broker before it reads any log."""
         troubles = [trouble for directory in self.directories for trouble in directory.early]
@@ -132,46 +137,43 @@ class Broker:
                 lines += (f"directory.id={directory_id}" for directory_id in free)
             yield directory.path, lines
 
-    def judge(self, replicas: Mapping[str, list[Replica]]) -> list[Start]:
+    def judge(self) -> list[Start]:
         """Adjust the starts of partitions to the broker's files and to each other.
 
-        Returns the starts of files that stop the broker. replicas: by log directory.
+        Returns the starts of files that stop the broker.
         """
         found: list[Start] = []
-        self.other_owner = self._find_owner(replicas)
+        self.other_owner = self._find_owner()
         for after in (CRASH, CLEAN):
             early = [Start(file, after, reason, kafka=self.kafka) for file, reason in self.early()]
             found += early
             for directory in self.directories:
-                its = replicas.get(directory.path, [])
                 if not early:  # otherwise the broker does not get this far
-                    self._identify_all(directory, its, after)
-                found += self._of_directory(directory, its, after)
+                    self._identify_all(directory, after)
+                found += self._of_directory(directory, after)
             if not early:
-                self._duplicates(replicas, after)
+                self._duplicates(after)
         return found
 
-    def _identify_all(self, directory: LogDirectory, replicas: list[Replica], after: str) -> None:
-        for other in replicas:
+    def _identify_all(self, directory: LogDirectory, after: str) -> None:
+        for other in directory.replicas:
             start = other.starts.get(after)
             if start is not None and start.reason is None and other.name != METADATA_LOG:
                 self._identify(directory, other, start)
 
-    def _of_directory(
-        self, directory: LogDirectory, replicas: list[Replica], after: str
-    ) -> Iterable[Start]:
+    def _of_directory(self, directory: LogDirectory, after: str) -> Iterable[Start]:
         troubles = list(directory.troubles)
         reasons = list(directory.offline)
-        starts = [replica.starts[after] for replica in replicas if after in replica.starts]
+        loaded = [replica for replica in directory.replicas if after in replica.starts]
+        starts = [replica.starts[after] for replica in loaded]
         reasons += [
             (start.file, start.reason) for start in starts if start.is_offline and start.reason
         ]
         is_alone = len(self.directories) == 1 or directory is self.directories[0]
         if reasons and not is_alone:
             self._offline[directory.path, after] = reasons[0][1]
-            for replica in replicas:
-                if after in replica.starts:
-                    _become(replica, replica.starts[after], OFFLINE, reasons[0][1])
+            for replica, start in zip(loaded, starts, strict=True):
+                _become(replica, start, OFFLINE, reasons[0][1])
         elif reasons:
             troubles += directory.offline
         return [Start(file, after, reason, kafka=self.kafka) for file, reason in troubles]
@@ -228,7 +230,7 @@ class Broker:
         words = f"the metadata log assigns it to the log directory with id {assigned}"
         return f"{words}, which this broker does not have"
 
-    def _find_owner(self, replicas: Mapping[str, list[Replica]]) -> OtherOwner | None:
+    def _find_owner(self) -> OtherOwner | None:
         """The owner of a log directory, by the metadata log, if meta.properties names another."""
         image, node = self._image(CRASH), self.node_id
         if image is None or node is None:
@@ -238,7 +240,7 @@ class Broker:
             owner = owners.get(directory.identity.directory_id or "", node)
             if owner != node:
                 return OtherOwner(directory, owner, by_id=True)
-            names = (replica.name for replica in replicas.get(directory.path, ()))
+            names = (replica.name for replica in directory.replicas)
             places = {place for name in names if (place := parsed_place(name)) is not None}
             known = [
                 set(image.partitions[place].state.replicas)
@@ -294,10 +296,10 @@ class Broker:
         image = read_image(folder, holder.unread, end, first)
         return image if folder.logs or snapshots_of(folder) else None
 
-    def _duplicates(self, replicas: Mapping[str, list[Replica]], after: str) -> None:
+    def _duplicates(self, after: str) -> None:
         known: dict[tuple[tuple[str, int], str], Replica] = {}
         for directory in self.directories:
-            for replica in replicas.get(directory.path, []):
+            for replica in directory.replicas:
                 place, start = parsed_place(replica.name), replica.starts.get(after)
                 mark = suffix_of(replica.name)
                 if place is None or start is None or mark in ("delete", "stray"):
@@ -308,27 +310,19 @@ class Broker:
                 if other is not replica:
                     start.reason = f"{replica.shown}: same partition as {other.shown}"
                     start.is_twice = True
-                elif mark == "future" and self._promotes(directory, place, after, replicas):
+                elif mark == "future" and self._promotes(directory, place, after):
                     start.reason = (
                         f"{replica.shown}: the broker promotes this -future replica, but the "
                         "partition's directory already exists"
                     )
 
-    def _promotes(
-        self,
-        directory: LogDirectory,
-        place: tuple[str, int],
-        after: str,
-        replicas: Mapping[str, list[Replica]],
-    ) -> bool:
+    def _promotes(self, directory: LogDirectory, place: tuple[str, int], after: str) -> bool:
         """Whether a future replica is in its assigned log directory, where the partition's
         directory already exists."""
         image = self._image(after)
         if image is None or not self.is_kraft:
             return False
-        is_there = any(
-            replica.name == f"{place[0]}-{place[1]}" for replica in replicas[directory.path]
-        )
+        is_there = any(replica.name == f"{place[0]}-{place[1]}" for replica in directory.replicas)
         assigned = image.directory_of(*place, self.node_id)
         return is_there and assigned == directory.identity.directory_id
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kfmt_cli.broker.start.checkpoints import CheckpointError, NumberError, offsets_of
 from kfmt_cli.broker.start.identity import Identity, readable
@@ -27,6 +28,9 @@ from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.opening import is_file, is_folder
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.errors import InputError
+
+if TYPE_CHECKING:
+    from kfmt_cli.broker.start.brokers import Replica
 
 Offsets = dict[tuple[str, int], int]
 NO_IDENTITY = Identity(is_missing=True)
@@ -58,6 +62,8 @@ class LogDirectory:
     """Whether the whole directory was listed."""
     unread: list[InputError] = field(default_factory=list)
     """The errors of files, here or in a partition, that could not be read."""
+    replicas: list[Replica] = field(default_factory=list)
+    """The partitions in it, where their starts are predicted."""
 
     @property
     def is_kraft(self) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from kfmt_cli.broker.start.brokers import Broker, Replica
+from kfmt_cli.broker.start.brokers import Broker
 from kfmt_cli.checks.history.scopes import BrokerCheck, some_of
 from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.kinds import META_PROPERTIES
@@ -18,8 +18,7 @@ class Owners(BrokerCheck):
 
     codes = (codes.OWNER_CONTRADICTED,)
 
-    def look(self, broker: Broker, replicas: Mapping[str, list[Replica]]) -> Iterator[Finding]:
-        del replicas
+    def look(self, broker: Broker) -> Iterator[Finding]:
         owner = broker.other_owner
         if owner is None:
             return
@@ -42,10 +41,10 @@ class MissingReplicas(BrokerCheck):
 
     codes = (codes.REPLICA_MISSING,)
 
-    def look(self, broker: Broker, replicas: Mapping[str, list[Replica]]) -> Iterator[Finding]:
+    def look(self, broker: Broker) -> Iterator[Finding]:
         there = {
             parsed_place(replica.name)
-            for replica in _of_all(broker, replicas)
+            for replica in broker.replicas
             if suffix_of(replica.name) not in ("delete", "stray")
         }
         for directory in broker.directories:
@@ -66,8 +65,8 @@ class MovingReplicas(BrokerCheck):
 
     codes = (codes.REPLICA_MOVING,)
 
-    def look(self, broker: Broker, replicas: Mapping[str, list[Replica]]) -> Iterator[Finding]:
-        every = list(_of_all(broker, replicas))
+    def look(self, broker: Broker) -> Iterator[Finding]:
+        every = broker.replicas
         current = {
             parsed_place(replica.name): replica for replica in every if not suffix_of(replica.name)
         }
@@ -78,9 +77,3 @@ class MovingReplicas(BrokerCheck):
                 if other is not None:
                     words = f"replaces {other.shown}"
                 yield Finding(replica.shown, codes.REPLICA_MOVING, None, words)
-
-
-def _of_all(broker: Broker, replicas: Mapping[str, list[Replica]]) -> Iterator[Replica]:
-    """The replicas in all log directories of a broker."""
-    for directory in broker.directories:
-        yield from replicas.get(directory.path, ())

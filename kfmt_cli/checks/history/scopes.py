@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.start.brokers import Broker, Replica
+from kfmt_cli.broker.start.brokers import Broker
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.outcome import Start
 from kfmt_cli.checks.base import Check
@@ -73,8 +73,8 @@ class CheckpointCheck(Check):
 class BrokerCheck(Check):
     """A rule about the log directories of a broker."""
 
-    def look(self, broker: Broker, replicas: Mapping[str, list[Replica]]) -> Iterable[Finding]:
-        """Findings about a broker. replicas: by log directory."""
+    def look(self, broker: Broker) -> Iterable[Finding]:
+        """Findings about a broker."""
         raise NotImplementedError
 
 

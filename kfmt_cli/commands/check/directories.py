@@ -68,8 +68,7 @@ class CheckedPartitions:
     starts: list[Start] = field(default_factory=list)
     nexts: list[Next] = field(default_factory=list)
     """The next start of each log directory."""
-    brokers: list[tuple[Broker, dict[str, list[Replica]]]] = field(default_factory=list)
-    """The brokers, each with the partitions of its log directories."""
+    brokers: list[Broker] = field(default_factory=list)
     missing: list[tuple[str, list[str]]] = field(default_factory=list)
     """The lines of each missing meta.properties, with the path of its directory."""
     _around: dict[str, LogDirectory] = field(default_factory=dict)
@@ -107,21 +106,19 @@ class CheckedPartitions:
         above_only = (directory for path, directory in self._around.items() if path in below)
         for broker in group([*self.directories.values(), *above_only], given):
             broker.find_version(self.wanted)
-            replicas = {
-                directory.path: [
+            for directory in broker.directories:
+                directory.replicas = [
                     self._replica(folder, directory, broker.kafka)
                     for folder in below.get(directory.path, [])
                 ]
-                for directory in broker.directories
-            }
-            self.brokers.append((broker, replicas))
-            self._start_metadata(broker, replicas)
+            self.brokers.append(broker)
+            self._start_metadata(broker)
             self.missing += broker.missing_identities()
-            troubles = broker.judge(replicas)
+            troubles = broker.judge()
             for check in checks_of(Scope.BROKERS):
-                self._tell_all(check().look(broker, replicas))
+                self._tell_all(check().look(broker))
             self.starts += troubles
-            self._of_broker(broker, replicas, troubles)
+            self._of_broker(broker, troubles)
 
     def _replica(self, folder: Folder, above: LogDirectory, kafka: PredictedFor) -> Replica:
         """A partition with its predicted starts."""
@@ -135,9 +132,7 @@ class CheckedPartitions:
         held = [(first, end - 1) for first, end in report.extents.values() if end > first]
         return Replica(folder, report.shown, {start.after: start for start in found}, held)
 
-    def _of_broker(
-        self, broker: Broker, replicas: dict[str, list[Replica]], troubles: list[Start]
-    ) -> None:
+    def _of_broker(self, broker: Broker, troubles: list[Start]) -> None:
         """Record the starts on a broker's partitions, and the next start of each log directory."""
         reasons: list[str] = []
         for directory in broker.directories:
@@ -145,7 +140,7 @@ class CheckedPartitions:
             reasons += (
                 trouble.reason for trouble in troubles if trouble.after == after and trouble.reason
             )
-            for replica in replicas.get(directory.path, []):
+            for replica in directory.replicas:
                 for start in replica.starts.values():
                     if start.after == after and not start.starts and start.reason:
                         reasons.append(start.reason)
@@ -237,10 +232,10 @@ class CheckedPartitions:
             for error in directory.unread:
                 self.unread(error)
 
-    def _start_metadata(self, broker: Broker, replicas: dict[str, list[Replica]]) -> None:
+    def _start_metadata(self, broker: Broker) -> None:
         """Set whether the metadata log loads, and its ends if no other controller can restore
         lost offsets."""
-        for replica in replicas.get(broker.directories[0].path, []):
+        for replica in broker.directories[0].replicas:
             if replica.name != METADATA_LOG:
                 continue
             broker.metadata_fails = not all(start.starts for start in replica.starts.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, starmap
+from itertools import starmap
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -103,7 +103,7 @@ class Merge:
     def _name_marked(self, found: DeadCluster) -> None:
         """Name the directories that are no replica, because a broker has marked them."""
         for node in found.nodes:
-            for replica in chain.from_iterable(node.replicas.values()):
+            for replica in node.broker.replicas:
                 if mark := mark_of(replica.name):
                     self.run.sink.note(f"not used: {safe(replica.shown)}: marked -{mark}\n")
 

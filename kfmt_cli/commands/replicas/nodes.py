@@ -108,7 +108,6 @@ class ClusterNode:
 
     index: int
     broker: Broker
-    replicas: dict[str, list[Replica]]
     image: ClusterImage | None = None
     """What its metadata log says."""
     why_not: str | None = None
@@ -167,8 +166,8 @@ def nodes_of(checked: CheckedPartitions, unread: list[InputError]) -> list[Clust
     """The nodes whose directories were checked; errors of unreadable files are added to
     `unread`."""
     found: list[ClusterNode] = []
-    for broker, replicas in checked.brokers:
-        node = ClusterNode(len(found), broker, replicas)
+    for broker in checked.brokers:
+        node = ClusterNode(len(found), broker)
         node.image = _image(node, unread)
         found.append(node)
     for next_start in checked.nexts:
@@ -181,7 +180,7 @@ def nodes_of(checked: CheckedPartitions, unread: list[InputError]) -> list[Clust
 
 def _image(node: ClusterNode, unread: list[InputError]) -> ClusterImage | None:
     for directory in node.directories:
-        for replica in node.replicas.get(directory.path, ()):
+        for replica in directory.replicas:
             if replica.name == METADATA_LOG:
                 start = _next_start(replica, directory)
                 end = start.log_end_offset if start is not None else None
@@ -200,7 +199,7 @@ def copies_of(
     found: dict[Place, list[DiskReplica]] = {}
     for node in nodes:
         for directory in node.directories:
-            for replica in node.replicas.get(directory.path, ()):
+            for replica in directory.replicas:
                 place = parsed_place(replica.name)
                 if place is None or suffix_of(replica.name) or place[0] == CLUSTER_METADATA:
                     continue

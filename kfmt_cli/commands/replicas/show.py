@@ -57,7 +57,7 @@ def _directory_rows(node: ClusterNode, found: DeadCluster) -> Iterator[Row]:
     """A row for each log directory of a node; the metadata log is in the first."""
     roles = ["controller"] if is_controller(node, found.nodes) else []
     is_registered = found.image is not None and node.node_id in found.image.brokers
-    if is_registered or (not roles and any(node.replicas.values())):
+    if is_registered or (not roles and node.broker.replicas):
         roles.insert(0, "broker")
     for i, directory in enumerate(node.directories):
         image = node.image if i == 0 else None
