@@ -20,7 +20,14 @@ from kfmt_cli.findings.consequences import (
     STOP_INSIDE,
     TRUNCATED_INSIDE,
 )
-from kfmt_cli.findings.finding import error, note, warning
+from kfmt_cli.findings.finding import Code, error, note, warning
+
+
+def _unreadable(name: str, meaning: str, otherwise: str = "") -> Code:
+    """Damage at which reading stops. otherwise: what else happens without log recovery."""
+    stop = STOP + otherwise
+    return error(name, meaning, COPY + NEXT_SEGMENT, after_crash=CUT, after_clean_shutdown=stop)
+
 
 BATCH_TRUNCATED = error(
     "batch-truncated",
@@ -34,34 +41,22 @@ BATCH_TRUNCATED = error(
         "most 17 bytes are left over, every record is delivered."
     ),
 )
-LENGTH_NEGATIVE = error(
+LENGTH_NEGATIVE = _unreadable(
     "batch-length-negative",
     "A batch's length field is negative.",
-    COPY + NEXT_SEGMENT,
-    after_crash=CUT,
-    after_clean_shutdown=STOP
-    + " If it is the last batch of the last segment, the broker does not start.",
+    " If it is the last batch of the last segment, the broker does not start.",
 )
-LENGTH_TOO_SMALL = error(
+LENGTH_TOO_SMALL = _unreadable(
     "batch-length-too-small",
     "A batch's length field is below the minimum.",
-    COPY + NEXT_SEGMENT,
-    after_crash=CUT,
-    after_clean_shutdown=(
-        f"{STOP} If it is the last batch of the last segment and the length is less than 14, the "
-        "broker does not start."
-    ),
+    " If it is the last batch of the last segment and the length is less than 14, the broker does "
+    "not start.",
 )
-LENGTH_TOO_BIG = error(
+LENGTH_TOO_BIG = _unreadable(
     "batch-length-too-big",
     "A batch's length field extends past the next undamaged batch or the end of the file.",
-    COPY + NEXT_SEGMENT,
-    after_crash=CUT,
-    after_clean_shutdown=(
-        f"{STOP} If the length is near 2^31, every fetch that includes this batch fails as a "
-        "whole. If it is the last batch of the last segment, the log end offset is then the "
-        "segment's base offset."
-    ),
+    " If the length is near 2^31, every fetch that includes this batch fails as a whole. If it is "
+    "the last batch of the last segment, the log end offset is then the segment's base offset.",
 )
 MAGIC_UNKNOWN = error(
     "magic-unknown",
@@ -87,23 +82,12 @@ ZERO_TAIL = error(
         "the log unchanged and consumers get an error at the zeros."
     ),
 )
-ZERO_HOLE = error(
-    "zero-hole",
-    "Zeros where a batch should begin: pages lost in a crash.",
-    COPY + NEXT_SEGMENT,
-    after_crash=CUT,
-    after_clean_shutdown=STOP,
-)
-GARBAGE = error(
+ZERO_HOLE = _unreadable("zero-hole", "Zeros where a batch should begin: pages lost in a crash.")
+GARBAGE = _unreadable(
     "garbage",
     "Bytes that are not a record batch.",
-    COPY + NEXT_SEGMENT,
-    after_crash=CUT,
-    after_clean_shutdown=(
-        f"{STOP} After the last batch of the last segment: if the bytes read as a length below "
-        "14, the broker does not start; if they read as a length past the end of the file, every "
-        "record is delivered."
-    ),
+    " After the last batch of the last segment: if the bytes read as a length below 14, the broker "
+    "does not start; if they read as a length past the end of the file, every record is delivered.",
 )
 DECOMPRESSION_FAILED = error(
     "decompression-failed",

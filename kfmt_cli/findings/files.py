@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from kfmt_cli.findings.consequences import NO_WRONG_RECORD, REBUILD_INDEX, REBUILT, SNAPSHOT, TAKEN
+from kfmt_cli.findings.consequences import (
+    NO_FAILED_LOOKUP,
+    NO_SKIP,
+    NO_WRONG_RECORD,
+    REBUILD_INDEX,
+    REBUILT,
+    SNAPSHOT,
+    TAKEN,
+)
 from kfmt_cli.findings.finding import error, note, warning
 
+DISCARDED = "The broker discards the bytes after the last entry."
 NO_START = "The broker does not start if this is its only log directory."
 CHECKPOINT = (
     "The broker does not start if this is its only log directory and the version, the entry "
@@ -36,19 +45,14 @@ NOTES_MALFORMED = error(
 INDEX_TRAILING_BYTES = error(
     "index-trailing-bytes",
     "The file ends with a partial entry.",
-    after_crash="The broker discards the bytes after the last entry.",
-    after_clean_shutdown=(
-        "The broker discards the bytes after the last entry. In tests, no seek missed a record."
-    ),
+    after_crash=DISCARDED,
+    after_clean_shutdown=DISCARDED + NO_SKIP,
 )
 TIME_INDEX_TRAILING_BYTES = error(
     "time-index-trailing-bytes",
     "The file ends with a partial entry.",
-    after_crash="The broker discards the bytes after the last entry.",
-    after_clean_shutdown=(
-        "The broker discards the bytes after the last entry. In tests, no lookup by timestamp "
-        "failed."
-    ),
+    after_crash=DISCARDED,
+    after_clean_shutdown=DISCARDED + NO_FAILED_LOOKUP,
 )
 TRANSACTION_INDEX_TRAILING_BYTES = error(
     "transaction-index-trailing-bytes",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from kfmt_cli.findings.consequences import (
     NO_FAILED_LOOKUP,
     NO_FAILED_READ,
@@ -20,21 +22,16 @@ from kfmt_cli.findings.consequences import (
 from kfmt_cli.findings.finding import Code, error, note, warning
 
 
-def _taken(name: str, meaning: str, effect: str, advice: str = REBUILD_INDEX) -> Code:
+def _taken(
+    name: str, meaning: str, effect: str, advice: str = REBUILD_INDEX, after_crash: str = REBUILT
+) -> Code:
     """An error in an index that a broker uses as is. effect: on lookups."""
-    return error(name, meaning, advice, after_crash=REBUILT, after_clean_shutdown=TAKEN + effect)
+    clean = TAKEN + effect
+    return error(name, meaning, advice, after_crash=after_crash, after_clean_shutdown=clean)
 
 
-def _taken_aborts(name: str, meaning: str, effect: str) -> Code:
-    """The same of a transaction index."""
-    return error(
-        name,
-        meaning,
-        REBUILD_ABORTS,
-        after_crash=REBUILT + NO_WRONG_RECORD,
-        after_clean_shutdown=TAKEN + effect,
-    )
-
+# The same of a transaction index.
+_taken_aborts = partial(_taken, advice=REBUILD_ABORTS, after_crash=REBUILT + NO_WRONG_RECORD)
 
 INDEX_NOT_INCREASING = _taken(
     "index-entries-not-increasing",
