@@ -86,17 +86,11 @@ def fill(map_: OffsetMap, run: Block, records: Records, discarded: BoolArray, st
     hashes = hashes_of(records.data, rows.key[chosen], rows.key_size[chosen])
     offsets = rows.offset[chosen]
     n = map_.put(hashes, offsets)
-    if n < len(chosen):
-        map_.latest_offset = max(map_.latest_offset, int(offsets[n - 1]) if n else -1)
-        before = run.batches.last_offset[run.batches.last_offset < int(offsets[n])]
-        if len(before):
-            map_.latest_offset = max(map_.latest_offset, int(before.max()))
-        return False
+    fits = n == len(chosen)
     last = run.batches.last_offset
-    last = last[last >= start]
-    if len(last):
-        map_.latest_offset = max(map_.latest_offset, int(last.max()))
-    return True
+    done = last[last >= start] if fits else np.append(last[last < offsets[n]], offsets[:n][-1:])
+    map_.latest_offset = int(done.max(initial=map_.latest_offset))
+    return fits
 
 
 @dataclass(frozen=True, slots=True)
