@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.findings.finding import Severity, has_errors
+from kfmt_cli.findings.finding import has_errors, is_error
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.log.block import Block
 from kfmt_cli.rows.log_tables import BatchTable
@@ -37,11 +37,7 @@ def _before_cut(block: Block, last: int, base_offset: int) -> int:
     """The number of batches in the block before the first refused one."""
     batches = block.batches
     n = len(batches)
-    stops = [
-        finding.position or 0
-        for finding in block.findings
-        if finding.code.severity is Severity.ERROR
-    ]
+    stops = [finding.position or 0 for finding in filter(is_error, block.findings)]
     if stops:
         n = int((batches.position < min(stops)).sum())
     refused = np.flatnonzero(is_refused(batches, last, base_offset))

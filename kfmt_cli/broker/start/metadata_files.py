@@ -20,7 +20,7 @@ from kfmt_cli.disk.kinds.kind import Input, LazyKind, read_whole
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings.finding import Severity
+from kfmt_cli.findings.finding import is_error
 from kfmt_cli.formats import header_numbers as header
 
 METADATA_TOPIC_ID = (1).to_bytes(16, "big")
@@ -55,9 +55,9 @@ def with_errors(
             unread.append(error)
             yield file.name, str(error)
             continue
-        wrong = [finding for finding in found if finding.code.severity is Severity.ERROR]
-        if wrong:
-            yield file.name, f"{file.name}: {wrong[0].message}"
+        wrong = next(filter(is_error, found), None)
+        if wrong is not None:
+            yield file.name, f"{file.name}: {wrong.message}"
 
 
 def snapshots_of(folder: Folder) -> list[Input]:

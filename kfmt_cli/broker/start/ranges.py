@@ -10,7 +10,7 @@ from kfmt_cli.broker.start.consumer import first_of_wrapper
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.opening import open_source
 from kfmt_cli.findings.damage import BATCH_TRUNCATED
-from kfmt_cli.findings.finding import Severity
+from kfmt_cli.findings.finding import is_error
 from kfmt_cli.formats import header_numbers as header
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.log.block import HEADER_SIZE
@@ -136,7 +136,7 @@ def ranges_of(file: Input, base: int) -> LogRanges:
     try:
         for block in LogReader(source, base).blocks():
             for finding in block.findings:
-                if finding.code.severity is Severity.ERROR and finding.position is not None:
+                if is_error(finding) and finding.position is not None:
                     found.bad.add(finding.position)
                 if finding.code is BATCH_TRUNCATED and finding.position is not None:
                     head = source.block(finding.position, HEADER_SIZE, 1)
