@@ -77,8 +77,6 @@ def _wrong_id(text: str) -> str | None:
     try:
         data = uuid_bytes(text)
     except ValueError:
-        data = b""
-    if len(data) != 16:
         return f"directory.id {quoted(text)} is not a valid id"
     if int.from_bytes(data, "big") < _RESERVED_IDS:
         return f"directory.id {text} is reserved"
@@ -112,9 +110,7 @@ def topic_id_of(file: Input, data: bytes) -> bytes:
     try:
         data = uuid_bytes(named[1])
     except ValueError:
-        data = b""
-    if len(data) != 16:
-        raise StartFailed(f"{file.name}: {quoted(named[1])} is not an id")
+        raise StartFailed(f"{file.name}: {quoted(named[1])} is not an id") from None
     if not any(data):
         raise StartFailed(f"{file.name}: the topic id is zero", is_offline=True)
     return data
