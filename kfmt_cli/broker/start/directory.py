@@ -87,9 +87,9 @@ def read_log_directory(folder: Folder) -> LogDirectory:
             _read_checkpoint(found, name, folder.input(name))
     for name in META_PROPERTIES.names.intersection(folder.files):
         file = folder.input(name)
-        is_file = name not in folder.special
-        found.identity = Identity(trouble=f"{file.name}: not a file")
-        if is_file:
+        if name in folder.special:
+            found.identity = Identity(trouble=f"{file.name}: not a file")
+        else:
             found.identity = readable(file, found.unread)
     if found.is_kraft:
         if BOOTSTRAP in folder.readable:
@@ -118,19 +118,15 @@ def _read_checkpoint(found: LogDirectory, name: str, file: Input) -> None:
 
 def directory_at(path: Path) -> LogDirectory:
     """The contents of a log directory's own files; nothing else in it is listed."""
-    found = _listed_at(path)
-    found.is_listed = False
-    return found
-
-
-def _listed_at(path: Path) -> LogDirectory:
     names = tuple(
         name for name in sorted({*OF_LOG_DIRECTORY, BOOTSTRAP}) if is_file(f"{path}/{name}")
     )
     named = (METADATA_LOG, *CLEAN_SHUTDOWN.names)
     folders = tuple(name for name in named if is_folder(f"{path}/{name}"))
     shown = url_text(str(path))
-    return read_log_directory(Folder(shown, shown, folders, names))
+    found = read_log_directory(Folder(shown, shown, folders, names))
+    found.is_listed = False
+    return found
 
 
 def contradictions(directories: list[LogDirectory]) -> list[tuple[str, str]]:
