@@ -20,16 +20,11 @@ from kfmt_cli.broker.start.walk import Walk
 from kfmt_cli.broker.version import KafkaVersion
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
-from kfmt_cli.disk.kinds.kind import Input, Kind
+from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.errors import InputError
-from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.log.open_log import open_log
 
-ENTRY_SIZE = {
-    OFFSET_INDEX: OFFSET_INDEX_ENTRY.dtype.itemsize,
-    TIME_INDEX: TIME_INDEX_ENTRY.dtype.itemsize,
-}
 OFFSET, TIMESTAMP = "offset", "timestamp"
 WARM_BYTES = 8192  # the end of an index, which stays in the page cache and is searched first
 MOST_SCANNED = 8  # scanned batches that are listed one by one
@@ -116,13 +111,13 @@ def greatest(
     return between(0, hot) if values[0] <= target else None
 
 
-def search(file: Input | None, kind: Kind, column: str, target: int) -> IndexSearch:
+def search(file: Input | None, column: str, target: int) -> IndexSearch:
     """A broker's binary search in an index; a missing index counts as empty."""
     if file is None:
         return IndexSearch(None, column, target, 0)
     table = file.contents().table
     found = IndexSearch(file.name, column, target, len(table))
-    warm = WARM_BYTES // ENTRY_SIZE[kind]
+    warm = WARM_BYTES // file.kind.layouts[0].dtype.itemsize
     found.entry = greatest(table[column], target, warm, found.steps.append)
     if found.entry is not None:
         entry = found.entry
@@ -136,11 +131,11 @@ def look_up(segment: Segment, column: str, target: int, version: KafkaVersion) -
     log, start = segment.own_log, target
     done = Lookup(log.name, column, target)
     if column == TIMESTAMP:
-        times = search(segment.indexes.get(TIME_INDEX), TIME_INDEX, TIMESTAMP, target)
+        times = search(segment.indexes.get(TIME_INDEX), TIMESTAMP, target)
         done.searches.append(times)
         # Without an entry, the search begins at the base offset.
         start = times.found.get(OFFSET, log.base)
-    offsets = search(segment.indexes.get(OFFSET_INDEX), OFFSET_INDEX, OFFSET, start)
+    offsets = search(segment.indexes.get(OFFSET_INDEX), OFFSET, start)
     done.searches.append(offsets)
     done.scan_from = offsets.found.get("log_position", 0)
     if column == TIMESTAMP:

@@ -38,7 +38,7 @@ def start_for_offset(segment: Segment, offset: int) -> ReadingStart:
     if index is None:
         return ReadingStart(0, SCAN, "no offset index")
     try:
-        found = search(index, OFFSET_INDEX, "offset", offset).found
+        found = search(index, "offset", offset).found
     except InputError as error:
         return ReadingStart(0, SCAN, str(error))
     if not found:
@@ -60,7 +60,7 @@ def start_for_time(segment: Segment, timestamp: int) -> ReadingStart:
         return ReadingStart(0, SCAN, "no time index")
     try:
         # Every record newer than an entry's timestamp comes after the entry's offset.
-        found = search(index, TIME_INDEX, "timestamp", timestamp - 1).found
+        found = search(index, "timestamp", timestamp - 1).found
     except InputError as error:
         return ReadingStart(0, SCAN, str(error))
     return start_for_offset(segment, found.offset) if found else ReadingStart(0, INDEX)

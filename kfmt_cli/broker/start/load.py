@@ -31,20 +31,12 @@ from kfmt_cli.broker.start.segment import (
 from kfmt_cli.broker.start.stored import CorruptError, StartFailed, StoredBatch, wrapped
 from kfmt_cli.broker.version import KafkaVersion
 from kfmt_cli.disk.kinds import INDEXES
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import read_whole
 from kfmt_cli.disk.tree import Folder, size_of
-from kfmt_cli.formats.index import (
-    ABORTED_TRANSACTION,
-    MAX_RELATIVE_OFFSET,
-    OFFSET_INDEX_ENTRY,
-    TIME_INDEX_ENTRY,
-)
+from kfmt_cli.formats.index import ABORTED_TRANSACTION, MAX_RELATIVE_OFFSET
 
 _ABORTED = ABORTED_TRANSACTION.dtype
-_ENTRY_SIZES = tuple(
-    (index.suffix, layout.dtype.itemsize)
-    for index, layout in zip(INDEXES, (OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY), strict=False)
-)
 _INDEXES = tuple(index.suffix for index in INDEXES)
 
 
@@ -142,13 +134,14 @@ class _Loader:
         them."""
         if last.is_recovered:
             return
-        for suffix, entry in _ENTRY_SIZES:
-            file = self._files.of.get(f"{last.base:020}{suffix}")
+        for index in (OFFSET_INDEX, TIME_INDEX):
+            name, entry = f"{last.base:020}{index.suffix}", index.layouts[0].dtype.itemsize
+            file = self._files.of.get(name)
             most = SEGMENT_INDEX_BYTES // entry * entry
             if file is not None and size_of(file) // entry * entry > most:
                 raise StartFailed(
-                    f"{self._found.folder.input(f'{last.base:020}{suffix}').name}: "
-                    f"{size_of(file)} bytes, but segment.index.bytes is {SEGMENT_INDEX_BYTES}"
+                    f"{self._found.folder.input(name).name}: {size_of(file)} bytes, but "
+                    f"segment.index.bytes is {SEGMENT_INDEX_BYTES}"
                 )
 
     def _find_unstable(self, done: Loaded) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from kfmt_cli.broker.offsets.lookup import ENTRY_SIZE, WARM_BYTES, greatest
+from kfmt_cli.broker.offsets.lookup import WARM_BYTES, greatest
 from kfmt_cli.broker.start.consumer import base_offset_of, first_of_wrapper
 from kfmt_cli.broker.start.stored import (
     CorruptError,
@@ -24,7 +24,6 @@ from kfmt_cli.broker.start.stored import (
 from kfmt_cli.broker.start.walk import Walk
 from kfmt_cli.broker.version import KafkaVersion
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.kind import Input, read_filled
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
 
@@ -235,7 +234,7 @@ class OpenSegment:
 
     def lookup(self, offset: int) -> int:
         """The byte that the index returns for an offset."""
-        warm = WARM_BYTES // ENTRY_SIZE[OFFSET_INDEX]
+        warm = WARM_BYTES // OFFSET_INDEX_ENTRY.dtype.itemsize
         offsets, positions = self.entries
         entry = greatest(offsets, offset, warm)
         return self.begin if entry is None else max(positions[entry], self.begin)

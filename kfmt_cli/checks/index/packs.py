@@ -29,12 +29,10 @@ from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.disk.segment import Segment
-from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.log.block import max_timestamps
 from kfmt_cli.log.pack import Pack, read_small
 from kfmt_cli.rows.log_tables import EntryTable
 
-LAYOUTS = {OFFSET_INDEX: OFFSET_INDEX_ENTRY, TIME_INDEX: TIME_INDEX_ENTRY}
 # Offsets relative to the segment's base take 31 bits; the segment's number is above them.
 SHIFT = 32
 
@@ -73,7 +71,8 @@ def sizes_of_indexes(segments: Sequence[Segment], logs: Pack, interval: int) -> 
     if not pack.good.any():
         return [None] * len(segments)
     facts = _PackFacts(pack, segments)
-    found = {kind: _entries(segments, kind, pack.good, facts.bases) for kind in LAYOUTS}
+    kinds = (OFFSET_INDEX, TIME_INDEX)
+    found = {kind: _entries(segments, kind, pack.good, facts.bases) for kind in kinds}
     facts.check_offsets(found[OFFSET_INDEX], interval)
     facts.check_times(found[TIME_INDEX])
     good = pack.good.tolist()
@@ -96,7 +95,7 @@ def _entries(
     segments: Sequence[Segment], kind: Kind, good: BoolArray, bases: IntArray
 ) -> _PackEntries:
     """The entries of one kind of index of all segments; odd files have none."""
-    layout = LAYOUTS[kind]
+    layout = kind.layouts[0]
     width = layout.dtype.itemsize
     pieces: list[bytes] = []
     for i, segment in enumerate(segments):
