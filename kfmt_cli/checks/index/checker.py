@@ -20,7 +20,6 @@ from kfmt_cli.findings import indexes as codes
 from kfmt_cli.findings.consequences import beside_damage, beside_missing_index
 from kfmt_cli.findings.finding import MOST_FINDINGS, Code, Finding, Findings
 from kfmt_cli.log.block import Block
-from kfmt_cli.rows.log_tables import EntryTable
 from kfmt_cli.rows.result import Result, ResultType
 
 INDEX_RESULT = ResultType(
@@ -86,15 +85,9 @@ class IndexChecker:
     def begin(self, segment: Segment) -> IndexReading:
         """Read the indexes of a segment, before its log; raises InputError."""
         rows = {kind: file.contents() for kind, file in segment.indexes.items()}
-
-        def table(kind: Kind) -> EntryTable | None:
-            return rows[kind].table if kind in rows else None
-
-        offsets, times = table(OFFSET_INDEX), table(TIME_INDEX)
-        with_offset = [table for table in (offsets, times) if table is not None]
+        tables = {kind: contents.table for kind, contents in rows.items()}
         base = None if segment.log is None else segment.log.base_offset
-        facts = IndexFacts(offsets, with_offset, table(TRANSACTION_INDEX), self.limit, base)
-        return IndexReading(segment, rows, facts)
+        return IndexReading(segment, rows, IndexFacts(tables, self.limit, base))
 
     def results(self, reading: IndexReading, log_size: int) -> Iterator[Result]:
         """The result for each index, after the last block of the log."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from kfmt_cli.checks.index.entry_rules import AbortMarker, AtBatch, Holder
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX
+from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.formats.control import CONTROL_TYPES
-from kfmt_cli.log.block import NO_TIMESTAMP, Block, max_timestamps, runs
+from kfmt_cli.log.block import NO_TIMESTAMP, Block, max_timestamps, part_of
 from kfmt_cli.log.control import name_control_batches
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.records import Records
@@ -21,46 +25,43 @@ ABORT = CONTROL_TYPES.index("ABORT")
 class IndexFacts:
     """Looks up, block by block, the batches that entries point to and that contain their offsets.
 
-    positions, offsets, markers: entries with a `log_position`, with an `offset` (and a
-    `timestamp`), and with a `last_offset` and `producer_id`. After the last block, `at`, `holders`
-    and `markers` have the facts about each of them. `aborted`: the aborted transactions (producer,
-    first offset, marker) that are completely in the segment. `stable`: for each ABORT marker, by
-    producer and offset, the highest possible last stable offset. `begun_before`: the ABORT markers
-    of transactions that began in an earlier segment.
+    tables: the entries of each index. After the last block, `at` has the facts about the positions
+    of the offset index, `holders` those about the offsets of both indexes with offsets, `markers`
+    those about the transaction index. `aborted`: the aborted transactions (producer, first offset,
+    marker) that are completely in the segment. `stable`: for each ABORT marker, by producer and
+    offset, the highest possible last stable offset. `begun_before`: the ABORT markers of
+    transactions that began in an earlier segment.
     """
 
     def __init__(
-        self,
-        positions: EntryTable | None,
-        offsets: list[EntryTable],
-        markers: EntryTable | None,
-        limit: Limit,
-        base_offset: int | None,
+        self, tables: Mapping[Kind, EntryTable], limit: Limit, base_offset: int | None
     ) -> None:
         self._base_offset = base_offset
-        self.at = AtBatch.zeros(0 if positions is None else len(positions))
-        self.holders = [Holder.zeros(len(table)) for table in offsets]
-        self.markers = AbortMarker.zeros(0 if markers is None else len(markers))
-        self._by_position = _sorted(positions, "log_position")
-        self._offsets = offsets
-        self._by_offset = [_sorted(table, "offset") for table in offsets]
-        self._wanted = (
-            np.zeros(0, np.int64)
-            if positions is None
-            else positions.log_position[self._by_position]
-        )
+        none = EntryTable.zeros(0)
+        positions = tables.get(OFFSET_INDEX, none).log_position
+        self.at = AtBatch.zeros(len(positions))
+        self._by_position = np.argsort(positions, kind="stable")
+        self._wanted = positions[self._by_position]
         # Gaps between the sorted positions, before the first and after the last.
-        self.stretch_in_damage = np.zeros(len(self._by_position) + 1, np.bool_)
-        self._by_marker = _sorted(markers, "last_offset")
-        self._marker_entries = markers
+        self.stretch_in_damage = np.zeros(len(positions) + 1, np.bool_)
+        self._tables = tables
+        self._by_offset = {
+            kind: np.argsort(tables[kind].offset, kind="stable")
+            for kind in (OFFSET_INDEX, TIME_INDEX)
+            if kind in tables
+        }
+        self.holders = {kind: Holder.zeros(len(order)) for kind, order in self._by_offset.items()}
+        self._marker_entries = tables.get(TRANSACTION_INDEX, none)
+        self.markers = AbortMarker.zeros(len(self._marker_entries))
+        self._by_marker = np.argsort(self._marker_entries.last_offset, kind="stable")
         self._limit = limit
         self._open: dict[int, int] = {}
         self.aborted: list[tuple[int, int, int]] = []
         self.stable: dict[tuple[int, int], int] = {}
         self.begun_before: set[tuple[int, int]] = set()
         self.has_holes = False
-        """Whether a batch may have been removed or emptied by compaction; known where there is a
-        transaction index."""
+        """Whether a batch may have been removed or emptied by compaction; known where a
+        transaction index has entries."""
         self.end = 0
         self.last_offset = -1
         self.max_timestamp = NO_TIMESTAMP
@@ -77,16 +78,14 @@ class IndexFacts:
         earlier = np.concatenate([[self.max_timestamp], times])
         np.maximum.accumulate(earlier, out=earlier)
         self._take_positions(block)
-        for entries, order, holders in zip(
-            self._offsets, self._by_offset, self.holders, strict=True
-        ):
-            first = np.searchsorted(entries.offset[order], self.last_offset, side="right")
-            after = np.searchsorted(entries.offset[order], last[-1], side="right")
+        for kind, order in self._by_offset.items():
+            offsets = self._tables[kind].offset[order]
+            first, after = np.searchsorted(offsets, [self.last_offset, last[-1]], side="right")
             chosen = order[first:after]
             if len(chosen):
-                self._take_holders(block, entries, chosen, holders, (last, times, earlier))
+                self._take_holders(block, kind, chosen, (last, times, earlier))
         self._take_markers(block)
-        if self._marker_entries is not None:
+        if len(self.markers):
             self._find_holes(batches)
         self.last_offset = int(last[-1])
         self.max_timestamp = int(earlier[-1])
@@ -145,15 +144,10 @@ class IndexFacts:
         self.at.last_offset[chosen] = batches.last_offset[batch]
 
     def _take_holders(
-        self,
-        block: Block,
-        entries: EntryTable,
-        chosen: IntArray,
-        holders: Holder,
-        columns: tuple[IntArray, IntArray, IntArray],
+        self, block: Block, kind: Kind, chosen: IntArray, columns: tuple[IntArray, ...]
     ) -> None:
         """Look up the batches that contain the entries' offsets, or are the first after them."""
-        batches = block.batches
+        batches, entries, holders = block.batches, self._tables[kind], self.holders[kind]
         last, times, earlier = columns
         offsets = entries.offset[chosen]
         batch = np.searchsorted(last, offsets)
@@ -168,7 +162,7 @@ class IndexFacts:
         holders.number[chosen] = batches.number[batch]
         holders.max_timestamp[chosen] = times[batch]
         holders.earlier_max[chosen] = earlier[batch]
-        if "timestamp" not in entries.names:
+        if kind is not TIME_INDEX:
             return
         # Brokers before 3.7 wrote the record that had the timestamp, in the middle of its batch.
         doubtful = np.flatnonzero(held & (entries.timestamp[chosen] != times[batch]))
@@ -187,7 +181,7 @@ class IndexFacts:
             return
         name_control_batches(block)
         self._follow_transactions(batches)
-        if self._marker_entries is None:
+        if not len(self.markers):
             return
         wanted = self._marker_entries.last_offset[self._by_marker]
         first = np.searchsorted(wanted, self.last_offset, side="right")
@@ -241,12 +235,4 @@ class IndexFacts:
         return int(batches.base_offset[i])
 
     def _records(self, block: Block, i: int) -> Records:
-        one = Block(block.name, block.data, block.position, block.batches.select(slice(i, i + 1)))
-        return read_records(next(runs(one)), self._limit)
-
-
-def _sorted(table: EntryTable | None, name: str) -> IntArray:
-    """Row numbers sorted by a column."""
-    if table is None:
-        return np.zeros(0, np.int64)
-    return np.argsort(table[name], kind="stable")
+        return read_records(part_of(block, i, i + 1), self._limit)

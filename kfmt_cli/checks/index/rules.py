@@ -148,7 +148,7 @@ class IndexRules(Check):
 
     def _offsets(self, log_size: int) -> Iterator[Finding]:
         table, facts = self.rows.table, self.facts
-        entries = self._entries(facts.holders[0], log_size)
+        entries = self._entries(facts.holders[OFFSET_INDEX], log_size)
         position, offset = table.log_position, table.offset
         unknown = facts.at.in_damage == 1
         if self.damaged:
@@ -184,7 +184,7 @@ class IndexRules(Check):
 
     def _times(self, log_size: int) -> Iterator[Finding]:
         table, facts = self.rows.table, self.facts
-        entries = self._entries(facts.holders[-1], log_size)
+        entries = self._entries(facts.holders[TIME_INDEX], log_size)
         done = np.zeros(len(table), np.bool_)
         if self.damaged:
             done = (table.offset > facts.last_offset) | (entries.holder.held == 0)
