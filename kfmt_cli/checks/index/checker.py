@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.checks.index.facts import IndexFacts
-from kfmt_cli.checks.index.order import order_findings, padding_finding
+from kfmt_cli.checks.index.order import own_findings
 from kfmt_cli.checks.index.rules import IndexRules
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
@@ -68,7 +68,7 @@ class IndexChecker:
             for kind, file in segment.indexes.items():
                 rows = reading.rows[kind]
                 if kind in segment.wanted:
-                    yield self._result(file, rows, _alone(segment, file, rows))
+                    yield self._result(file, rows, own_findings(segment, file, rows))
             return
         log = self._new(segment.log.name, segment.log.kind.name, aside=DAMAGED_LOG)
         with open_checked(segment.log, read_ahead=True) as opened:
@@ -148,13 +148,3 @@ def _missing(segment: Segment, kind: Kind, facts: IndexFacts, damaged: bool) -> 
     if kind is TIME_INDEX and OFFSET_INDEX not in segment.indexes:
         found = beside_missing_index(found)
     return beside_damage(found) if damaged else found
-
-
-def _alone(segment: Segment, file: Input, rows: Contents) -> Iterator[Finding]:
-    """Findings about an index without its log."""
-    yield from rows.findings
-    yield from order_findings(file, rows.table)
-    if not segment.log_may_be_elsewhere:
-        yield Finding(file.name, codes.INDEX_WITHOUT_LOG, None, "it has no log")
-    if rows.padding:
-        yield padding_finding(segment, file, rows)

@@ -1,4 +1,4 @@
-"""Findings about an index by itself: the order of its entries, and zeros after them."""
+"""Findings about an index by itself, such as the order of its entries, and zeros after them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,17 @@ def entries_words(first: int, end: int) -> str:
     return f"{end - first} consecutive entries, {first}–{end - 1}; entry {first}"
 
 
-def padding_finding(segment: Segment, file: Input, rows: Contents) -> Finding:
+def own_findings(segment: Segment, file: Input, rows: Contents) -> Iterator[Finding]:
+    """All of them."""
+    yield from rows.findings
+    yield from _order_findings(file, rows.table)
+    if segment.log is None and not segment.log_may_be_elsewhere:
+        yield Finding(file.name, codes.INDEX_WITHOUT_LOG, None, "it has no log")
+    if rows.padding:
+        yield _padding_finding(segment, file, rows)
+
+
+def _padding_finding(segment: Segment, file: Input, rows: Contents) -> Finding:
     """The finding for zeros after the entries, which are expected in the last segment."""
     times = file.kind is TIME_INDEX
     code = codes.TIME_INDEX_ZERO_TAIL if times else codes.INDEX_ZERO_TAIL
@@ -47,7 +57,7 @@ def padding_finding(segment: Segment, file: Input, rows: Contents) -> Finding:
     )
 
 
-def order_findings(file: Input, table: EntryTable) -> Iterator[Finding]:
+def _order_findings(file: Input, table: EntryTable) -> Iterator[Finding]:
     """Findings for entries that do not come after the previous entry."""
     rule = ORDER[file.kind]
     first = next(iter(rule.broken_by))

@@ -17,7 +17,7 @@ from kfmt_cli.checks.index.entry_rules import (
     is_sparse,
 )
 from kfmt_cli.checks.index.facts import IndexFacts
-from kfmt_cli.checks.index.order import entries_words, order_findings, padding_finding, runs_of
+from kfmt_cli.checks.index.order import entries_words, own_findings, runs_of
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX
@@ -97,10 +97,7 @@ class IndexRules(Check):
     def findings(self, interval: int, log_size: int) -> Iterator[Finding]:
         """All findings about this index."""
         table = self.rows.table
-        yield from self.rows.findings
-        yield from order_findings(self.file, table)
-        if self.rows.padding:
-            yield padding_finding(self.segment, self.file, self.rows)
+        yield from own_findings(self.segment, self.file, self.rows)
         if self.file.kind is TRANSACTION_INDEX:
             yield from self._markers()
         if self.file.kind is TIME_INDEX and not self.rows.size:
