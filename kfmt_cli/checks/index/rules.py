@@ -26,60 +26,6 @@ from kfmt_cli.disk.segment import Segment
 from kfmt_cli.findings import indexes as codes
 from kfmt_cli.findings.consequences import beside_missing_index
 from kfmt_cli.findings.finding import Code, Finding
-from kfmt_cli.rows.log_tables import EntryTable
-
-
-def missing_aborts(file: Input, table: EntryTable, facts: IndexFacts) -> Iterator[Finding]:
-    """Findings for transactions that begin and are aborted in the segment but are not in its
-    index."""
-    known: dict[tuple[int, int], int] = {}
-    names = ("producer_id", "last_offset", "first_offset")
-    for producer, last, first in zip(*(table[name].tolist() for name in names), strict=True):
-        known[producer, last] = first
-    for producer, first, last in facts.aborted:
-        found = known.get((producer, last))
-        if found is None or found > first:
-            words = "no entry" if found is None else f"an entry that starts at {found}"
-            yield Finding(
-                file.name,
-                codes.TRANSACTION_INDEX_ENTRY_MISSING,
-                None,
-                f"producer {producer}'s transaction at offsets {first}–{last} was aborted, but "
-                f"the index has {words}",
-                offset=first,
-                expected=first,
-                found=found,
-            )
-
-
-def misleading_aborts(
-    file: Input, table: EntryTable, facts: IndexFacts, base: int
-) -> Iterator[Finding]:
-    """Findings for entries that end a broker's search too early, or that it takes for later ones.
-
-    base: the segment's base offset.
-    """
-    names = ("producer_id", "last_offset", "first_offset", "last_stable_offset", "position")
-    for producer, last, first, stable, at in zip(
-        *(table[name].tolist() for name in names), strict=True
-    ):
-        most = facts.stable.get((producer, last))
-        if most is None:
-            continue
-        if stable > most:
-            words = f"the last stable offset is {stable}, which is at most {most} at this marker"
-            expected, found = most, stable
-        elif not facts.has_holes and first >= base and (producer, last) in facts.begun_before:
-            words = f"the transaction began before this segment, not at offset {first}"
-            expected, found = base - 1, first
-        else:
-            continue
-        yield Finding(
-            *(file.name, codes.TRANSACTION_INDEX_MISLEADING, at, words),
-            offset=last,
-            expected=expected,
-            found=found,
-        )
 
 
 @dataclass
@@ -212,6 +158,54 @@ class IndexRules(Check):
     def _markers(self) -> Iterator[Finding]:
         entries = self._entries(Holder.zeros(0), 0)
         yield from self._broken(entries, np.zeros(len(self.rows.table), np.bool_))
-        yield from missing_aborts(self.file, self.rows.table, self.facts)
-        base = self.file.base
-        yield from misleading_aborts(self.file, self.rows.table, self.facts, base)
+        yield from self._missing_aborts()
+        yield from self._misleading_aborts()
+
+    def _missing_aborts(self) -> Iterator[Finding]:
+        """Findings for transactions that begin and are aborted in the segment but are not in its
+        index."""
+        names = ("producer_id", "last_offset", "first_offset")
+        rows = zip(*(self.rows.table[name].tolist() for name in names), strict=True)
+        known = {(producer, last): first for producer, last, first in rows}
+        for producer, first, last in self.facts.aborted:
+            found = known.get((producer, last))
+            if found is None or found > first:
+                words = "no entry" if found is None else f"an entry that starts at {found}"
+                yield Finding(
+                    self.file.name,
+                    codes.TRANSACTION_INDEX_ENTRY_MISSING,
+                    None,
+                    f"producer {producer}'s transaction at offsets {first}–{last} was aborted, but "
+                    f"the index has {words}",
+                    offset=first,
+                    expected=first,
+                    found=found,
+                )
+
+    def _misleading_aborts(self) -> Iterator[Finding]:
+        """Findings for entries that end a broker's search too early, or that it takes for later
+        ones."""
+        facts, base = self.facts, self.file.base
+        names = ("producer_id", "last_offset", "first_offset", "last_stable_offset", "position")
+        for producer, last, first, stable, at in zip(
+            *(self.rows.table[name].tolist() for name in names), strict=True
+        ):
+            most = facts.stable.get((producer, last))
+            if most is None:
+                continue
+            if stable > most:
+                words = (
+                    f"the last stable offset is {stable}, which is at most {most} at this marker"
+                )
+                expected, found = most, stable
+            elif not facts.has_holes and first >= base and (producer, last) in facts.begun_before:
+                words = f"the transaction began before this segment, not at offset {first}"
+                expected, found = base - 1, first
+            else:
+                continue
+            yield Finding(
+                *(self.file.name, codes.TRANSACTION_INDEX_MISLEADING, at, words),
+                offset=last,
+                expected=expected,
+                found=found,
+            )
