@@ -50,7 +50,22 @@ def _mismatch(run: Block, i: int) -> Finding:
     )
 
 
-class Headers(LogCheck):
+class Following(LogCheck):
+    """A rule about a batch and the offset before it."""
+
+    looks_back = True
+
+    def join(self, later: Following) -> Iterator[Finding]:
+        if later.facts.get("position") is None:
+            return
+        before = self.facts.get("last_offset")
+        first = later.facts.get("first_offset", later.facts["base_offset"])
+        if before is not None and first <= before and later.facts.get("begins_with_wrapper", 1):
+            yield backwards(later.file, later.facts, first, before)
+        self.facts = {**later.facts, **self.facts, "last_offset": later.facts["last_offset"]}
+
+
+class Headers(Following):
     """Offsets increase from batch to batch and match the segment; counts and codecs are valid."""
 
     codes = (
@@ -59,7 +74,6 @@ class Headers(LogCheck):
         RECORDS_COUNT_MISMATCH,
         codes.CODEC_UNKNOWN,
     )
-    looks_back = True
 
     def take(self, run: Block, records: Records | None) -> Iterable[Finding]:
         del records
@@ -87,14 +101,6 @@ class Headers(LogCheck):
             for rule, mask in zip(RULES, masks, strict=True)
             if mask[i]
         ]
-
-    def join(self, later: Headers) -> Iterator[Finding]:
-        if later.facts.get("position") is None:
-            return
-        base, before = later.facts["base_offset"], self.facts.get("last_offset")
-        if before is not None and base <= before:
-            yield backwards(later.file, later.facts, base, before)
-        self.facts = {**later.facts, **self.facts, "last_offset": later.facts["last_offset"]}
 
 
 def oddities(batches: BatchTable, before: IntArray, of_segment: IntArray | None) -> BoolArray:

@@ -25,8 +25,43 @@ class RecordOffsets(LogCheck):
     codes = (codes.RECORD_OFFSETS_BACKWARDS, codes.RECORD_OFFSET_OUT_OF_BATCH)
 
     def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
-        if records is not None and len(records):
-            yield from _check_offsets(run, records)
+        if records is None or not len(records):
+            return
+        filled, spans, batches = records.filled, records.spans, run.batches
+        if not isinstance(records, SpannedRecords):
+            offset = records.rows.offset
+            # Offsets that overflow wrap around; their difference is that of their deltas.
+            backwards = np.diff(offset) <= 0
+            backwards[records.ends[filled[:-1]] - 1] = False
+            rows = np.flatnonzero(backwards)
+            owner = np.searchsorted(records.ends, rows, side="right")
+            owners, first, times = np.unique(owner, return_index=True, return_counts=True)
+            columns = (column.tolist() for column in (owners, rows[first], times))
+            for i, row, n in zip(*columns, strict=True):
+                yield batch_finding(
+                    run,
+                    i,
+                    codes.RECORD_OFFSETS_BACKWARDS,
+                    f"offset {offset[row + 1]} follows offset {offset[row]}"
+                    + (f" (first of {n} occurrences in the batch)" if n > 1 else ""),
+                    expected=f"greater than {offset[row]}",
+                    found=int(offset[row + 1]),
+                    offset=int(offset[row + 1]),
+                )
+        last = batches.last_offset[filled]
+        base = np.where(batches.has_base_offset == 1, batches.base_offset, -1)[filled]
+        largest, least = spans.largest_offset, spans.least_offset
+        for i in np.flatnonzero((largest > last) | (least < base)).tolist():
+            found = int(largest[i] if largest[i] > last[i] else least[i])
+            yield batch_finding(
+                run,
+                int(filled[i]),
+                codes.RECORD_OFFSET_OUT_OF_BATCH,
+                f"record offset {found}, batch {base[i]}–{last[i]}",
+                expected=f"{base[i]}–{last[i]}",
+                found=found,
+                offset=found,
+            )
 
 
 class MaxTimestamps(LogCheck):
@@ -35,8 +70,25 @@ class MaxTimestamps(LogCheck):
     codes = (codes.MAX_TIMESTAMP_MISMATCH,)
 
     def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
-        if records is not None and len(records):
-            yield from _check_timestamps(run, records)
+        if records is None or not len(records):
+            return
+        filled, batches = records.filled, run.batches
+        largest = records.spans.largest_timestamp
+        stored = batches.max_timestamp[filled]
+        wrong = (largest != stored) & (batches.timestamp_type[filled] == 0)
+        # A batch that could not be read to its end may have the largest in the missing records.
+        wrong &= records.spans.has_timestamps == 1
+        counts = records.counts[filled]
+        whole = (counts == batches.records_count[filled]) | (batches.is_v2[filled] == 0)
+        for i in np.flatnonzero(wrong & whole).tolist():
+            yield batch_finding(
+                run,
+                int(filled[i]),
+                codes.MAX_TIMESTAMP_MISMATCH,
+                f"max timestamp {stored[i]}, but the largest record timestamp is {largest[i]}",
+                expected=int(largest[i]),
+                found=int(stored[i]),
+            )
 
 
 class ControlRecords(LogCheck):
@@ -47,60 +99,3 @@ class ControlRecords(LogCheck):
     def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
         if records is not None:
             yield from read_control(run, records)
-
-
-def _check_offsets(block: Block, records: Records) -> Iterator[Finding]:
-    filled, spans, batches = records.filled, records.spans, block.batches
-    if not isinstance(records, SpannedRecords):
-        offset = records.rows.offset
-        # Offsets that overflow wrap around; their difference is that of their deltas.
-        backwards = np.diff(offset) <= 0
-        backwards[records.ends[filled[:-1]] - 1] = False
-        rows = np.flatnonzero(backwards)
-        owners, first, times = np.unique(
-            np.searchsorted(records.ends, rows, side="right"), return_index=True, return_counts=True
-        )
-        for i, row, n in zip(owners.tolist(), rows[first].tolist(), times.tolist(), strict=True):
-            yield batch_finding(
-                block,
-                i,
-                codes.RECORD_OFFSETS_BACKWARDS,
-                f"offset {offset[row + 1]} follows offset {offset[row]}"
-                + (f" (first of {n} occurrences in the batch)" if n > 1 else ""),
-                expected=f"greater than {offset[row]}",
-                found=int(offset[row + 1]),
-                offset=int(offset[row + 1]),
-            )
-    last = batches.last_offset[filled]
-    base = np.where(batches.has_base_offset == 1, batches.base_offset, -1)[filled]
-    largest, least = spans.largest_offset, spans.least_offset
-    for i in np.flatnonzero((largest > last) | (least < base)).tolist():
-        found = int(largest[i] if largest[i] > last[i] else least[i])
-        yield batch_finding(
-            block,
-            int(filled[i]),
-            codes.RECORD_OFFSET_OUT_OF_BATCH,
-            f"record offset {found}, batch {base[i]}–{last[i]}",
-            expected=f"{base[i]}–{last[i]}",
-            found=found,
-            offset=found,
-        )
-
-
-def _check_timestamps(block: Block, records: Records) -> Iterator[Finding]:
-    filled, batches = records.filled, block.batches
-    largest = records.spans.largest_timestamp
-    stored = batches.max_timestamp[filled]
-    wrong = (largest != stored) & (batches.timestamp_type[filled] == 0)
-    # A batch that could not be read to its end may have the largest in the missing records.
-    wrong &= records.spans.has_timestamps == 1
-    whole = (records.counts[filled] == batches.records_count[filled]) | (batches.is_v2[filled] == 0)
-    for i in np.flatnonzero(wrong & whole).tolist():
-        yield batch_finding(
-            block,
-            int(filled[i]),
-            codes.MAX_TIMESTAMP_MISMATCH,
-            f"max timestamp {stored[i]}, but the largest record timestamp is {largest[i]}",
-            expected=int(largest[i]),
-            found=int(stored[i]),
-        )

@@ -11,27 +11,23 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kfmt_cli.checks.base import LogCheck
-from kfmt_cli.checks.log.headers import backwards, batch_facts
+from kfmt_cli.checks.log.headers import Following, backwards, batch_facts
 from kfmt_cli.findings import log as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.records import Records
 
 
-class WrapperOffsets(LogCheck):
+class WrapperOffsets(Following):
     """The messages inside a wrapper come after the previous batch."""
 
     codes = (codes.OFFSETS_BACKWARDS,)
-    looks_back = True
     magics = frozenset({0, 1})
 
     def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
-        if records is None:
+        if records is None or not len(records):
             return
         filled, batches = records.filled, run.batches
-        if not len(filled):
-            return
         first, last = records.spans.first_offset, records.spans.last_offset
         wrapper = (batches.is_v2[filled] == 0) & (batches.compression[filled] != 0)
         here = WrapperOffsets()
@@ -46,11 +42,3 @@ class WrapperOffsets(LogCheck):
         for i in np.flatnonzero(wrapper[1:] & (first[1:] <= last[:-1])).tolist():
             place = batch_facts(run, int(filled[i + 1]))
             yield backwards(run.name, place, int(first[i + 1]), int(last[i]))
-
-    def join(self, later: WrapperOffsets) -> Iterator[Finding]:
-        if later.facts.get("position") is None:
-            return
-        first, before = later.facts["first_offset"], self.facts.get("last_offset")
-        if before is not None and later.facts["begins_with_wrapper"] and first <= before:
-            yield backwards(later.file, later.facts, first, before)
-        self.facts = {**later.facts, **self.facts, "last_offset": later.facts["last_offset"]}
