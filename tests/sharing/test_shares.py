@@ -228,7 +228,8 @@ def test_packs_hold_what_they_should(tmp_path: Path) -> None:
     assert list(task.plan((str(tmp_path),))) == []
     unit = task._files
     assert len(unit) == 7
-    assert all(verified is not None for verified in packs.verify_pack(unit, True, Limit()))
+    found = packs.verified(packs.checked_pack(unit), True, Limit())
+    assert all(verified is not None for verified in found)
 
 
 # Processes.

@@ -6,9 +6,8 @@ is wrong. So this code may doubt too much, but never too little.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -213,14 +212,9 @@ class _PackFacts:
     def _earlier_times(self) -> IntArray:
         """The largest timestamp before each batch in its segment."""
         earlier = np.full(len(self._owner), -1)
-        for first, end in self._runs():
-            running = np.maximum.accumulate(self._times[first:end])
-            earlier[first + 1 : end] = running[:-1]
+        for first, end in self._pack.bounds():
+            earlier[first + 1 : end] = np.maximum.accumulate(self._times[first:end])[:-1]
         return earlier
-
-    def _runs(self) -> Iterator[tuple[int, int]]:
-        edges = np.flatnonzero(np.diff(self._owner, prepend=-1, append=-1)).tolist()
-        return pairwise(edges)
 
     def _doubt_ends(self, entries: _PackEntries) -> None:
         """Doubt closed segments whose last entry is below their largest timestamp, and segments

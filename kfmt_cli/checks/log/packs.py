@@ -51,17 +51,12 @@ def checked_pack(files: Sequence[Input]) -> Pack:
     return pack
 
 
-def verify_pack(files: Sequence[Input], deep: bool, limit: Limit) -> list[Verified | None]:
-    """The result for each file of a pack, None for one that must be checked by itself."""
-    return verified(checked_pack(files), deep, limit)
-
-
 def verified(pack: Pack, deep: bool, limit: Limit) -> list[Verified | None]:
     """The result for each file of a read pack, None for one that must be checked by itself."""
     owner, files = pack.owner, pack.files
     if deep:
         look_inside(pack, limit)
-    extents = list(_extents(pack.batches, owner, len(files)))
+    extents = list(_extents(pack))
     n_batches = np.bincount(owner, minlength=len(files)).tolist()
     counts = pack.batches.records_count
     n_records = np.bincount(owner, counts, len(files)).astype(np.int64).tolist()
@@ -120,19 +115,15 @@ def _look_by_file(pack: Pack, scope: Scope, limit: Limit | None) -> None:
         pack.good[i] = next(found, None) is None
 
 
-def _extents(batches: BatchTable, owner: IntArray, n_files: int) -> Iterator[Extent]:
+def _extents(pack: Pack) -> Iterator[Extent]:
     """The offsets in each file."""
-    base, last, counts = (batches[name] for name in ("base_offset", "last_offset", "records_count"))
+    batches, owner = pack.batches, pack.owner
+    base, last, counts = batches.base_offset, batches.last_offset, batches.records_count
     holes = counts < last - base + 1
-    inside = np.diff(owner) == 0
-    holes[1:] |= inside & (base[1:] > last[:-1] + 1)
-    with_holes = np.bincount(owner, holes, n_files) > 0
-    firsts = np.searchsorted(owner, np.arange(n_files))
-    nexts = np.searchsorted(owner, np.arange(n_files), side="right")
-    for first, after, has_holes in zip(
-        firsts.tolist(), nexts.tolist(), with_holes.tolist(), strict=True
-    ):
-        if first == after:
+    holes[1:] |= (np.diff(owner) == 0) & (base[1:] > last[:-1] + 1)
+    with_holes = np.bincount(owner, holes, len(pack.files)) > 0
+    for (first, end), has_holes in zip(pack.bounds(), with_holes.tolist(), strict=True):
+        if first == end:
             yield Extent()
         else:
-            yield Extent(int(base[first]), int(last[after - 1]), has_holes)
+            yield Extent(int(base[first]), int(last[end - 1]), has_holes)

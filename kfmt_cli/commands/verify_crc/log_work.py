@@ -51,9 +51,9 @@ class LogWork(Work[Input, CheckedLog, PieceFindings]):
         return is_packable(item)
 
     def together(self, items: Sequence[Input]) -> list[CheckedLog | None]:
-        from kfmt_cli.checks.log.packs import verify_pack
+        from kfmt_cli.checks.log.packs import checked_pack, verified
 
-        found = verify_pack(items, self.verifier.deep, self.verifier.limit)
+        found = verified(checked_pack(items), self.verifier.deep, self.verifier.limit)
         return [None if known is None else (known, []) for known in found]
 
     def alone(self, item: Input) -> CheckedLog | None:
