@@ -51,9 +51,7 @@ def is_refused(batches: BatchTable, last: int, base_offset: int) -> BoolArray:
     neither the codec nor the number of records. last: the offset before the first batch.
     """
     base, end = batches.base_offset, batches.last_offset
-    before = np.empty_like(end)
-    before[1:] = end[:-1]
-    before[:1] = last
+    before = np.concatenate([[last], end])[:-1]
     refused: BoolArray = (batches.crc_valid == 0) | (base <= before)
     refused |= (batches.is_v2 == 1) & (batches.last_offset_delta < 0)
     return refused | (base < base_offset) | (end - base_offset > MAX_RELATIVE_OFFSET)

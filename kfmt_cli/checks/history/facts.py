@@ -104,8 +104,7 @@ class History:
             return
         self._epochs(batches)
         holes = self._holes(batches)
-        sound = batches.max_timestamp[batches.crc_valid == 1]
-        self.newest = int(sound.max(initial=self.newest))
+        self.newest = int(batches.max_timestamp.max(initial=self.newest))
         chosen = np.flatnonzero(batches.producer_id >= 0)
         if len(chosen):
             data = chosen[batches.control[chosen] == 0]
@@ -127,9 +126,8 @@ class History:
     def _holes(self, batches: BatchTable) -> IntArray:
         """The offsets without a record up to each batch's end, itself included."""
         base, last = batches.base_offset, batches.last_offset
-        before = np.empty_like(last)
-        before[1:] = last[:-1]
-        before[:1] = base[:1] - 1 if self.end is None else self.end - 1
+        first = base[:1] - 1 if self.end is None else [self.end - 1]
+        before = np.concatenate([first, last[:-1]])
         missing = (base - before - 1).clip(0) + (last - base + 1 - batches.records_count).clip(0)
         holes: IntArray = np.cumsum(missing) + self.holes
         self.holes = int(holes[-1])
@@ -157,7 +155,7 @@ class History:
             return Numbered(producer, epoch, first, last, offset, position, int(gaps[i]))
 
         for i in np.flatnonzero(odd).tolist():
-            self.findings += compare(self.file, at(i), at(i + 1), int(gaps[i + 1]) - int(gaps[i]))
+            self.findings += compare(self.file, at(i), at(i + 1), int(gaps[i + 1] - gaps[i]))
         for first, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             one = at(first)
             known = self.lasts.get(one.producer_id)

@@ -82,9 +82,8 @@ class Headers(Following):
             return ()
         base, last = batches.base_offset, batches.last_offset
         last_offset = self.facts.get("last_offset")
-        before = np.empty_like(last)
-        before[1:] = last[:-1]
-        before[:1] = base[:1] - 1 if last_offset is None else last_offset
+        first = base[:1] - 1 if last_offset is None else [last_offset]
+        before = np.concatenate([first, last[:-1]])
         of_segment = None if self.base_offset is None else np.array(self.base_offset)
         headers = HeaderColumns(batches, before, of_segment)
         masks = [rule.wrong(headers) for rule in RULES]

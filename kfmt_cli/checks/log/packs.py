@@ -69,10 +69,7 @@ def verified(pack: Pack, deep: bool, limit: Limit) -> list[Verified | None]:
 def _is_odd(batches: BatchTable, owner: IntArray, bases: IntArray) -> BoolArray:
     """Which batches do not have magic 2 or have something wrong."""
     base, last = batches.base_offset, batches.last_offset
-    before = np.empty_like(last)
-    before[1:] = last[:-1]
-    first = np.diff(owner, prepend=-1) != 0
-    before[first] = base[first] - 1
+    before = np.where(np.diff(owner, prepend=-1) != 0, base - 1, np.roll(last, 1))
     # A file without an offset in its name may contain any.
     named = bases[owner]
     odd = oddities(batches, before, np.where(named == UNKNOWN, base, named))
