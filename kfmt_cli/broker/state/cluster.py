@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from kfmt_cli.broker.state.replay import Data, Replay
+from kfmt_cli.core.layout.field import symbol_of
 from kfmt_cli.core.layout.messages import read_message, self_versioned
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.formats.kafka_messages import message
 from kfmt_cli.formats.kraft import KRAFT_MESSAGES
-from kfmt_cli.formats.meanings import RECOVERY_STATES, SECURITY_PROTOCOLS
+from kfmt_cli.formats.meanings import CONFIG_RESOURCES, RECOVERY_STATES, SECURITY_PROTOCOLS
 from kfmt_cli.log.stream import Record
 from kfmt_cli.rows.types.state_types import (
     ACL,
@@ -56,7 +57,6 @@ _REPLACED = (
     *("eligible_leader_replicas", "last_known_elr"),
 )
 NO_CHANGE = -2  # as leader
-_RESOURCE_TYPE = message("ConfigRecord").field("resource_type")
 _OF_TOPIC = 2
 # Settings whose values Kafka treats as passwords.
 _SECRET = re.compile(
@@ -257,18 +257,13 @@ class Cluster(Replay):
         for topic_id, partitions in self._partitions.items():
             for number, value in partitions.items():
                 recovery = value.get("leader_recovery_state", 0)
-                known = 0 <= recovery < len(RECOVERY_STATES)
-                yield (
-                    PARTITION,
-                    {
-                        **value,
-                        "topic": self._topics.get(topic_id, topic_id),
-                        "partition": number,
-                        "leader_recovery_state": (
-                            RECOVERY_STATES[recovery] if known else f"unknown-{recovery}"
-                        ),
-                    },
-                )
+                row = {
+                    **value,
+                    "topic": self._topics.get(topic_id, topic_id),
+                    "partition": number,
+                    "leader_recovery_state": symbol_of(RECOVERY_STATES, recovery),
+                }
+                yield PARTITION, row
 
     def _setting_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         """Features, settings, quotas."""
@@ -278,7 +273,7 @@ class Cluster(Replay):
             for name, value in settings.items():
                 hidden = _SECRET.search(name) is not None
                 setting = {
-                    "resource_type": _RESOURCE_TYPE.symbol(type_) or f"unknown-{type_}",
+                    "resource_type": symbol_of(CONFIG_RESOURCES, type_),
                     "resource": resource,
                     "name": name,
                     "value": None if hidden else value,
@@ -292,15 +287,12 @@ class Cluster(Replay):
 
 def _end_points(record: Data) -> list[dict[str, Any]]:
     """The listeners of a node, with protocol names."""
-    known = dict(enumerate(SECURITY_PROTOCOLS))
     return [
         {
             "name": point.name,
             "host": point.host,
             "port": point.port,
-            "security_protocol": known.get(
-                point.security_protocol, f"unknown-{point.security_protocol}"
-            ),
+            "security_protocol": symbol_of(SECURITY_PROTOCOLS, point.security_protocol),
         }
         for point in record.end_points
     ]

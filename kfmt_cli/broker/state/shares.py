@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kfmt_cli.broker.state.replay import Data, Replay
+from kfmt_cli.core.layout.field import symbol_of
 from kfmt_cli.formats.meanings import DELIVERY_STATES
 from kfmt_cli.log.stream import Record
 from kfmt_cli.rows.types.state_types import SHARE_PARTITION, StateType
@@ -48,24 +49,12 @@ class Shares(Replay):
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         for (group, topic_id, partition), state in self._known.items():
-            yield (
-                SHARE_PARTITION,
-                {
-                    **state,
-                    "group": group,
-                    "topic_id": topic_id,
-                    "partition": partition,
-                    "state_batches": [
-                        {**batch, "delivery_state_name": _name(batch.delivery_state)}
-                        for batch in state.state_batches
-                    ],
-                },
-            )
-
-
-def _name(state: int) -> str:
-    known = 0 <= state < len(DELIVERY_STATES) and DELIVERY_STATES[state]
-    return known or f"unknown-{state}"
+            batches = [
+                {**batch, "delivery_state_name": symbol_of(DELIVERY_STATES, batch.delivery_state)}
+                for batch in state.state_batches
+            ]
+            place = {"group": group, "topic_id": topic_id, "partition": partition}
+            yield SHARE_PARTITION, {**state, **place, "state_batches": batches}
 
 
 def _update(known: Data, data: Data) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,12 +45,18 @@ class Bits:
         """The name of a value; `unknown-N` for a value without one."""
         if self.symbols is None:
             return "yes" if value else "no"
-        return self.symbols[value] if value < len(self.symbols) else f"unknown-{value}"
+        return symbol_of(self.symbols, value)
 
 
 def numbered(names: Mapping[int, str]) -> tuple[str, ...]:
     """Symbols for numbers with gaps between them; the gaps have empty ones."""
     return tuple(names.get(number, "") for number in range(max(names) + 1))
+
+
+def symbol_of(names: Sequence[str], number: int) -> str:
+    """The name of a number; `unknown-N` for one without a name."""
+    known = 0 <= number < len(names) and names[number]
+    return known or f"unknown-{number}"
 
 
 @dataclass(frozen=True, slots=True)
