@@ -241,13 +241,10 @@ class Cluster(Replay):
             yield CONTROLLER, {**controller, "end_points": _end_points(controller)}
         yield from self._partition_rows()
         yield from self._setting_rows()
-        for acl in self._kept[ACL].values():
-            yield ACL, _named(message("AccessControlEntryRecord"), acl)
-        for user in self._kept[SCRAM_USER].values():
-            yield SCRAM_USER, _named(message("UserScramCredentialRecord"), user)
-        for type_ in (DELEGATION_TOKEN, PRODUCER_IDS):
-            for row in self._kept[type_].values():
-                yield type_, row
+        for name, (type_, _) in _KEPT.items():
+            if type_ not in (BROKER, CONTROLLER):
+                for row in self._kept[type_].values():
+                    yield type_, _named(message(name), row)
 
     def _partition_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         """Topics, then partitions."""
