@@ -6,7 +6,7 @@ four bytes, then the payload; for Protobuf, the indexes of the message precede t
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -82,12 +82,14 @@ def confluent(schema: Schema) -> Read:
 
 def _of_folder(folder: Path, number: int) -> Read | None:
     """A reader for a schema from its file, None without one; raises UsageError."""
-    framed = partial(avro_reader, is_framed=True)
-    for suffix, make in ((AVRO, framed), (PROTOBUF, _indexed), (JSON, _json_of)):
-        path = folder / f"{number}{suffix}"
-        if path.exists():
-            return make(path)
-    return None
+    path = folder / f"{number}{AVRO}"
+    if path.exists():
+        return avro_reader(path, is_framed=True)
+    path = path.with_suffix(PROTOBUF)
+    if path.exists():
+        return _indexed(path)
+    # A schema of JSON defines valid values, not their encoding.
+    return read_json if path.with_suffix(JSON).exists() else None
 
 
 def _of_registry(registry: SchemaRegistry, number: int) -> Read | None:
@@ -125,11 +127,6 @@ def _collect(registry: SchemaRegistry, schema: Registered, needed: dict[Version,
             seen.add(version)
             waiting.append((version, True))
             waiting += [(reference, False) for reference in reversed(of.references)]
-
-
-def _json_of(path: Path) -> Read:
-    del path  # it defines valid values, not their encoding
-    return read_json
 
 
 def _files(path: Path) -> Any:
