@@ -7,6 +7,7 @@ Source: `org.apache.kafka.connect.storage.KafkaConfigBackingStore`, `KafkaStatus
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 from kfmt_cli.topics.keyed_json import JsonDecoder, Said, json_payload
@@ -70,10 +71,6 @@ def _of_configs(key: bytes) -> Said | None:
     return _said(key, _CONFIGS)
 
 
-def _of_status(key: bytes) -> Said | None:
-    return _said(key, _STATUS)
-
-
 def _of_offsets(key: bytes) -> Said | None:
     """The content of a key: a list of a connector's name and its source partition."""
     try:
@@ -86,5 +83,5 @@ def _of_offsets(key: bytes) -> Said | None:
 
 
 CONFIGS = JsonDecoder(_of_configs)
-STATUS = JsonDecoder(_of_status)
+STATUS = JsonDecoder(partial(_said, fronts=_STATUS))
 OFFSETS = JsonDecoder(_of_offsets)
