@@ -94,12 +94,10 @@ def fault_of_header(log: LogBytes, at: int, end: int) -> Fault:
 def _offsets(log: LogBytes, batch: StoredBatch, checks_crc: bool) -> Iterator[int]:
     if not 0 <= batch.magic <= 2:
         raise _Error
-    if batch.magic == 2:
-        if batch.size < HEADER_SIZE or (checks_crc and not is_valid(log, batch)):
-            raise _Error
-        yield from _of_v2(log.read(batch.position, min(batch.size, _MOST_BYTES)), batch)
-    else:
-        yield from _of_message(log.read(batch.position, min(batch.size, _MOST_BYTES)), batch)
+    if batch.magic == 2 and (batch.size < HEADER_SIZE or (checks_crc and not is_valid(log, batch))):
+        raise _Error
+    data = log.read(batch.position, min(batch.size, _MOST_BYTES))
+    yield from _of_v2(data, batch) if batch.magic == 2 else _of_message(data, batch)
 
 
 def _of_v2(data: bytes, batch: StoredBatch) -> Iterator[int]:
@@ -111,16 +109,11 @@ def _of_v2(data: bytes, batch: StoredBatch) -> Iterator[int]:
         raise _Poison
     if count < 0:
         raise _Error
-    body, fault = data[HEADER_SIZE:], False
+    body = data[HEADER_SIZE:]
     if codec:
-        try:
-            body = decompress(_CODECS[codec], body, Limit().of(len(body)))
-        except CompressionError:
-            body, fault = b"", True
+        body = _decompressed(codec, body)
     at = 0
     for number in range(count):
-        if fault:
-            raise _Error
         at, delta = _record(body, at)
         if number == count - 1 and at != len(body):
             raise _Error
@@ -200,11 +193,7 @@ def _opened(data: bytes, batch: StoredBatch, codec: int) -> tuple[int, list[tupl
     value = _value(data)
     if value is None:
         raise _Error
-    try:
-        inside = decompress(_CODECS[codec], value, Limit().of(len(value)), batch.magic)
-    except CompressionError:
-        raise _Error from None
-    messages = list(_messages(inside))
+    messages = list(_messages(_decompressed(codec, value, batch.magic)))
     if not messages:
         raise _Error
     first = 0
@@ -249,13 +238,19 @@ def first_of_wrapper(message: bytes, last: int) -> int | None:
         if not 0 < codec < len(_CODECS):
             return last
         value = message[_value_at(message) :]
-        inside = decompress(_CODECS[codec], value, Limit().of(len(value)), magic)
-        offsets = [offset for offset, _ in _messages(inside)]
-    except (CompressionError, _Error, struct.error):
+        offsets = [offset for offset, _ in _messages(_decompressed(codec, value, magic))]
+    except (_Error, struct.error):
         return None
     if not offsets:
         return None
     return offsets[0] if magic == 0 else last - offsets[-1] + offsets[0]
+
+
+def _decompressed(codec: int, data: bytes, magic: int = 2) -> bytes:
+    try:
+        return decompress(_CODECS[codec], data, Limit().of(len(data)), magic)
+    except CompressionError:
+        raise _Error from None
 
 
 def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
