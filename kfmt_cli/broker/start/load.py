@@ -155,11 +155,8 @@ class _Loader:
                 f"{self._found.folder.name}: a transaction is open from offset {first}, which is "
                 "not in the log"
             )
-        below = [segment for segment in done.segments if segment.base <= first]
-        for segment in [
-            *below[-1:],
-            *(segment for segment in done.segments if segment.base > first),
-        ]:
+        n_below = sum(segment.base <= first for segment in done.segments)
+        for segment in done.segments[max(n_below - 1, 0) :]:
             if segment.sound_end is not None or segment.translate(first) is not None:
                 return
 
@@ -177,21 +174,18 @@ class _Loader:
         """Open every segment; False if one was split and all must be opened again."""
         self._segments = dict(self._parts)
         try:
-            self._open_files()
+            for name in sorted(self._files.of):
+                if name not in self._files.of:
+                    continue
+                if name.endswith(_INDEXES):
+                    offset = self._files.offset(name)
+                    if f"{offset:020}.log" not in self._files.of:
+                        self._files.delete(name)
+                elif name.endswith(".log"):
+                    self._open(name, self._files.offset(name))
         except OffsetOverflow:
             return False
         return True
-
-    def _open_files(self) -> None:
-        for name in sorted(self._files.of):
-            if name not in self._files.of:
-                continue
-            if name.endswith(_INDEXES):
-                offset = self._files.offset(name)
-                if f"{offset:020}.log" not in self._files.of:
-                    self._files.delete(name)
-            elif name.endswith(".log"):
-                self._open(name, self._files.offset(name))
 
     def _open(self, name: str, base: int) -> None:
         if base in self._parts:
