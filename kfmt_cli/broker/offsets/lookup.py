@@ -8,6 +8,7 @@ end of the index first), `OffsetIndex.lookup`, `TimeIndex.lookup`,
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -147,8 +148,7 @@ def look_up(segment: Segment, column: str, target: int, version: KafkaVersion) -
 
 def _find(done: Lookup, log: Input, version: KafkaVersion) -> None:
     """Find the batch for an offset, from the entry's position onward."""
-    stored = LogBytes(log.path, log.name)
-    try:
+    with closing(LogBytes(log.path, log.name)) as stored:
         steps = batches(stored, done.scan_from, stored.size)
         walk = Walk(steps, version, partial(base_offset_of, stored))
         row, error = walk.answer(done.target)
@@ -159,8 +159,6 @@ def _find(done: Lookup, log: Input, version: KafkaVersion) -> None:
             done.error = str(error)
         elif row is not None:
             done.batch = _told(walk.batches[row])
-    finally:
-        stored.close()
 
 
 def _scan(done: Lookup, log: Input) -> None:

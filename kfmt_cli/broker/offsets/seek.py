@@ -7,6 +7,7 @@ Nothing before that batch needs to be read.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
 from kfmt_cli.broker.offsets.lookup import search
@@ -74,11 +75,8 @@ def blocks_from(
     checked: bool = True,
 ) -> Iterator[Block]:
     """The blocks of a log from a byte onward, as `LogReader` returns them; raises InputError."""
-    source = open_source(file.path, file.name)
-    try:
+    with closing(open_source(file.path, file.name)) as source:
         yield from LogReader(source, file.base_offset, read_ahead, checked).blocks(position)
-    finally:
-        source.close()
 
 
 def begins_at(block: Block, position: int) -> bool:

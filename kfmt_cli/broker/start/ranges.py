@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from kfmt_cli.broker.start.consumer import first_of_wrapper
@@ -132,8 +133,7 @@ def _between(first: int, last: int | None, claims: Ranges) -> Ranges:
 def ranges_of(file: Input, base: int) -> LogRanges:
     """The batches of a log; raises InputError."""
     found = LogRanges(base)
-    source = open_source(file.path, file.name)
-    try:
+    with closing(open_source(file.path, file.name)) as source:
         for block in LogReader(source, base).blocks():
             for finding in block.findings:
                 if is_error(finding) and finding.position is not None:
@@ -156,8 +156,6 @@ def ranges_of(file: Input, base: int) -> LogRanges:
                     found.bad.add(at)
                 valid = is_valid and 0 <= first <= top
                 found.batches.append(HeldBatch(at, first, top, valid))
-    finally:
-        source.close()
     return found
 
 
