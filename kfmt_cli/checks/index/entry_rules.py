@@ -50,14 +50,6 @@ class Holder(Table):
     """1 if a record in it has the entry's offset and timestamp."""
 
 
-class AbortMarker(Table):
-    """Facts from the log about the record that should be an ABORT marker."""
-
-    __slots__ = ()
-
-    contradicted = TableColumn()
-
-
 @dataclass(frozen=True, slots=True)
 class IndexEntries:
     """The entries of an index, and facts from the log about each. In a pack, the numbers of a
@@ -69,8 +61,8 @@ class IndexEntries:
     """For an offset index."""
     holder: Holder
     """For an offset index or a time index."""
-    marker: AbortMarker
-    """For a transaction index."""
+    not_markers: BoolArray
+    """For a transaction index, the entries whose last offset is not an ABORT marker."""
     log_size: int | IntArray
     """Bytes of the log."""
     base: int | IntArray
@@ -223,7 +215,7 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
         ),
         EntryRule(
             codes.TRANSACTION_INDEX_NOT_A_MARKER,
-            lambda entries: entries.marker.contradicted == 1,
+            lambda entries: entries.not_markers,
             _no_marker_words,
             "last_offset",
             "the offset of an ABORT marker",

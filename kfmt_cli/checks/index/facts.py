@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kfmt_cli.checks.index.entry_rules import AbortMarker, AtBatch, Holder
+from kfmt_cli.checks.index.entry_rules import AtBatch, Holder
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX
@@ -26,11 +26,11 @@ class IndexFacts:
     """Looks up, block by block, the batches that entries point to and that contain their offsets.
 
     tables: the entries of each index. After the last block, `at` has the facts about the positions
-    of the offset index, `holders` those about the offsets of both indexes with offsets, `markers`
-    those about the transaction index. `aborted`: the aborted transactions (producer, first offset,
-    marker) that are completely in the segment. `stable`: for each ABORT marker, by producer and
-    offset, the highest possible last stable offset. `begun_before`: the ABORT markers of
-    transactions that began in an earlier segment.
+    of the offset index, `holders` those about the offsets of both indexes with offsets,
+    `not_markers` those about the transaction index. `aborted`: the aborted transactions (producer,
+    first offset, marker) that are completely in the segment. `stable`: for each ABORT marker, by
+    producer and offset, the highest possible last stable offset. `begun_before`: the ABORT markers
+    of transactions that began in an earlier segment.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class IndexFacts:
         }
         self.holders = {kind: Holder.zeros(len(order)) for kind, order in self._by_offset.items()}
         self._marker_entries = tables.get(TRANSACTION_INDEX, none)
-        self.markers = AbortMarker.zeros(len(self._marker_entries))
+        self.not_markers = np.zeros(len(self._marker_entries), np.bool_)
         self._by_marker = np.argsort(self._marker_entries.last_offset, kind="stable")
         self._limit = limit
         self._open: dict[int, int] = {}
@@ -85,7 +85,7 @@ class IndexFacts:
             if len(chosen):
                 self._take_holders(block, kind, chosen, (last, times, earlier))
         self._take_markers(block)
-        if len(self.markers):
+        if len(self.not_markers):
             self._find_holes(batches)
         self.last_offset = int(last[-1])
         self.max_timestamp = int(earlier[-1])
@@ -181,7 +181,7 @@ class IndexFacts:
             return
         name_control_batches(block)
         self._follow_transactions(batches)
-        if not len(self.markers):
+        if not len(self.not_markers):
             return
         wanted = self._marker_entries.last_offset[self._by_marker]
         first = np.searchsorted(wanted, self.last_offset, side="right")
@@ -194,7 +194,7 @@ class IndexFacts:
         emptied = (batches.control[batch] == 1) & (batches.records_count[batch] == 0)
         fits = batches.control_type[batch] == ABORT
         fits &= batches.producer_id[batch] == self._marker_entries.producer_id[chosen]
-        self.markers.contradicted[chosen] = there & ~fits & ~emptied
+        self.not_markers[chosen] = there & ~fits & ~emptied
 
     def _find_holes(self, batches: BatchTable) -> None:
         expected = np.concatenate([[self.last_offset], batches.last_offset[:-1]]) + 1

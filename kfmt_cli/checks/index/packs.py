@@ -14,7 +14,6 @@ import numpy as np
 from kfmt_cli.checks.index.entry_rules import (
     ORDER,
     RULES,
-    AbortMarker,
     AtBatch,
     Holder,
     IndexEntries,
@@ -151,7 +150,7 @@ class _PackFacts:
         same = np.diff(owner) == 0
         self._doubt(owner[1:], same & ORDER[entries.kind].is_broken(entries.table))
         known = IndexEntries(
-            *(entries.table, at, holder, AbortMarker.zeros(0)),
+            *(entries.table, at, holder, np.zeros(0, np.bool_)),
             *(self._pack.sizes[owner], self.bases[owner], self._last[owner]),
         )
         for rule in RULES[entries.kind]:

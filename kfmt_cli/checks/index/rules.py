@@ -85,7 +85,7 @@ class IndexRules(Check):
     def _entries(self, holder: Holder, log_size: int) -> IndexEntries:
         facts, base = self.facts, self.file.base
         return IndexEntries(
-            *(self.rows.table, facts.at, holder, facts.markers),
+            *(self.rows.table, facts.at, holder, facts.not_markers),
             *(log_size, base, facts.last_offset, self.damaged),
         )
 
