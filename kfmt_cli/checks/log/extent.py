@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.records import Records
 
@@ -26,14 +25,9 @@ class Extent:
         sane = (batches.crc_valid == 1) & (last >= base)
         if not sane.any():
             return
-        counts = batches.records_count
-        if records is not None:
-            counts = records.counts
+        counts = batches.records_count if records is None else records.counts
         if not sane.all():
             base, last, counts = base[sane], last[sane], counts[sane]
-        self._add(base, last, counts)
-
-    def _add(self, base: IntArray, last: IntArray, counts: IntArray) -> None:
         holes = bool((counts < last - base + 1).any() or (base[1:] > last[:-1] + 1).any())
         self.join(Extent(int(base[0]), int(last[-1]), holes))
 
