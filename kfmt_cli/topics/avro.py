@@ -121,18 +121,15 @@ class _AvroBounds:
         self._at = 0
         self._budget = budget
 
-    def check(self, schema: Any) -> None:
+    def check(self, schema: Any, depth: int = 0) -> None:
         """Raise ValueError for a value that is truncated or beyond the limits."""
-        self._value(schema, 0)
-
-    def _value(self, schema: Any, depth: int) -> None:
         self._budget.check_depth(depth)
         self._budget.spend()
         if isinstance(schema, list):
             branch = self._long()
             if not 0 <= branch < len(schema):
                 raise ValueError(f"a union has no branch {branch}")
-            self._value(schema[branch], depth + 1)
+            self.check(schema[branch], depth + 1)
             return
         kind = schema if isinstance(schema, str) else schema["type"]
         if kind in _FIXED:
@@ -150,11 +147,11 @@ class _AvroBounds:
         elif kind in _RECORDS:
             for field in schema["fields"]:
                 self._budget.repeat(field["name"])
-                self._value(field["type"], depth + 1)
+                self.check(field["type"], depth + 1)
         elif kind in ("array", "map"):
             self._blocks(schema, kind == "map", depth)
         else:
-            self._value(self._names[kind] if isinstance(kind, str) else kind, depth + 1)
+            self.check(self._names[kind] if isinstance(kind, str) else kind, depth + 1)
 
     def _blocks(self, schema: Any, is_map: bool, depth: int) -> None:
         """Walk the blocks of an array or a map; after a negative count comes the block's size."""
@@ -167,7 +164,7 @@ class _AvroBounds:
             for _ in range(count):
                 if is_map:
                     self._skip(self._long())
-                self._value(inside, depth + 1)
+                self.check(inside, depth + 1)
 
     def _long(self) -> int:
         try:
