@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kfmt_cli.broker.start.checkpoints import CheckpointError, NumberError, offsets_of
 from kfmt_cli.broker.start.identity import Identity, readable
-from kfmt_cli.broker.start.metadata_files import bootstrap_trouble, trouble_of, with_errors
+from kfmt_cli.broker.start.metadata_files import bootstrap_trouble, troubles_of, with_errors
 from kfmt_cli.broker.start.own_files import (
     BOOTSTRAP,
     CLEANER_OFFSETS,
@@ -93,9 +93,8 @@ def read_log_directory(folder: Folder) -> LogDirectory:
             found.identity = readable(file, found.unread)
     if found.is_kraft:
         if BOOTSTRAP in folder.readable:
-            trouble = trouble_of(folder.input(BOOTSTRAP), bootstrap_trouble, found.unread)
-            if trouble is not None:
-                found.bootstrap = folder.input(BOOTSTRAP).name, trouble
+            given = [folder.input(BOOTSTRAP)]
+            found.bootstrap = next(troubles_of(given, bootstrap_trouble, found.unread), None)
     else:
         found.early += with_errors(folder, META_PROPERTIES, found.unread)
     return found

@@ -8,7 +8,7 @@ Source: `kafka.raft.KafkaMetadataLog`, `org.apache.kafka.snapshot.RecordsSnapsho
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 
 from kfmt_cli.broker.start.consumer import Fault, given_of
@@ -32,14 +32,11 @@ def metadata_troubles(folder: Folder, unread: list[InputError]) -> Iterator[tupl
     """The files that prevent a start in the directory of the metadata log, with the reasons; adds
     the errors of unreadable ones to `unread`."""
     yield from with_errors(folder, QUORUM_STATE, unread)
-    for name in PARTITION_METADATA.names.intersection(folder.readable):
-        trouble = trouble_of(folder.input(name), _id_trouble, unread)
-        if trouble is not None:
-            yield folder.input(name).name, trouble
-    for file in snapshots_of(folder)[-1:]:
-        trouble = trouble_of(file, _snapshot_trouble, unread)
-        if trouble is not None:
-            yield file.name, f"{file.name}: {trouble}"
+    named = PARTITION_METADATA.names.intersection(folder.readable)
+    yield from troubles_of(map(folder.input, named), _id_trouble, unread)
+    newest = snapshots_of(folder)[-1:]
+    for name, trouble in troubles_of(newest, _snapshot_trouble, unread):
+        yield name, f"{name}: {trouble}"
 
 
 def with_errors(
@@ -47,17 +44,13 @@ def with_errors(
 ) -> Iterator[tuple[str, str]]:
     """The files of a kind in a directory that have an error or cannot be read, with the first;
     adds the errors of unreadable ones to `unread`."""
-    for name in kind.names.intersection(folder.readable):
-        file = folder.input(name)
-        try:
-            found = kind.read(file).findings
-        except InputError as error:
-            unread.append(error)
-            yield file.name, str(error)
-            continue
-        wrong = next(filter(is_error, found), None)
-        if wrong is not None:
-            yield file.name, f"{file.name}: {wrong.message}"
+
+    def first_error(file: Input) -> str | None:
+        wrong = next(filter(is_error, kind.read(file).findings), None)
+        return None if wrong is None else f"{file.name}: {wrong.message}"
+
+    named = kind.names.intersection(folder.readable)
+    return troubles_of(map(folder.input, named), first_error, unread)
 
 
 def snapshots_of(folder: Folder) -> list[Input]:
@@ -72,16 +65,20 @@ def end_of(snapshot: Input) -> int | None:
     return int(number) if number.isdigit() else None
 
 
-def trouble_of(
-    file: Input, look: Callable[[Input], str | None], unread: list[InputError]
-) -> str | None:
-    """What a look at a file finds or fails on; adds the error of an unreadable one to `unread`."""
-    try:
-        return look(file)
-    except (CorruptError, StartFailed, InputError) as error:
-        if isinstance(error, InputError):
-            unread.append(error)
-        return str(error)
+def troubles_of(
+    files: Iterable[Input], look: Callable[[Input], str | None], unread: list[InputError]
+) -> Iterator[tuple[str, str]]:
+    """The files with what a look at them finds or fails on; adds the errors of unreadable ones to
+    `unread`."""
+    for file in files:
+        try:
+            trouble = look(file)
+        except (CorruptError, StartFailed, InputError) as error:
+            if isinstance(error, InputError):
+                unread.append(error)
+            trouble = str(error)
+        if trouble is not None:
+            yield file.name, trouble
 
 
 def _id_trouble(file: Input) -> str | None:
