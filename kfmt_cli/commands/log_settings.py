@@ -10,7 +10,6 @@ from pathlib import Path
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.directory import LogDirectory, directory_at
 from kfmt_cli.broker.start.image import replayed_undamaged
-from kfmt_cli.broker.start.metadata_files import snapshots_of
 from kfmt_cli.broker.topic_settings import (
     TOPIC_FIELDS,
     TopicSettings,
@@ -177,7 +176,7 @@ def _configs(log_directory: Path) -> _Configs:
     except InputError as error:
         found.unread.append(error)
         return found
-    replay = replayed_undamaged(snapshots_of(folder), folder.logs, found.unread, found.damage)
+    replay = replayed_undamaged(folder, found.unread, found.damage)
     for row in replay.state()[CONFIG].values():
         values = Fields(zip(CONFIG.names, row, strict=True))
         named = "" if values.resource_type == "BROKER" and not values.resource else None

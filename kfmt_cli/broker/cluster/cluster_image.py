@@ -117,7 +117,7 @@ def read_image(
     controllers: set[int] = set()
     settings: dict[tuple[str, str], dict[str, str]] = {}
     rows: list[Mapping[str, Any]] = []
-    replay = replayed(snapshots_of(folder), folder.logs, unread, end, bootstrap)
+    replay = replayed(folder, unread, end, bootstrap)
     for type_, values in replay.rows():
         if type_ is types.TOPIC:
             image.topic_ids[values["topic"]] = values["topic_id"]

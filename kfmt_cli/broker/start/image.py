@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from kfmt_cli.broker.start.metadata_files import end_of
+from kfmt_cli.broker.start.metadata_files import end_of, snapshots_of
 from kfmt_cli.broker.state import replay_of
 from kfmt_cli.broker.state.replay import Replay
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.tree import Folder
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.damage import BATCH_TRUNCATED
 from kfmt_cli.findings.finding import Finding, is_error
@@ -20,45 +21,38 @@ from kfmt_cli.topics import CLUSTER_METADATA
 
 
 def replayed(
-    snapshots: list[Input],
-    logs: list[Input],
-    unread: list[InputError],
-    end: int | None = None,
-    bootstrap: Input | None = None,
+    folder: Folder, unread: list[InputError], end: int | None, bootstrap: Input | None
 ) -> Replay:
-    """A metadata log, replayed. snapshots: in order; only the newest counts. unread: the errors
-    of unreadable files are added to it. end: the log end offset after a start, None for the whole
-    log. bootstrap: the initial records of an empty log."""
+    """The metadata log in a directory, replayed from its newest snapshot. unread: the errors of
+    unreadable files are added to it. end: the log end offset after a start, None for the whole log.
+    bootstrap: the initial records of an empty log."""
     replay = replay_of(CLUSTER_METADATA)
     first = 0
     n_records = 0
-    for file in snapshots[-1:]:
+    for file in snapshots_of(folder)[-1:]:
         first = end_of(file) or 0
         n_records += _take(replay, [file], unread, 0, None)
-    n_records += _take(replay, logs, unread, first, end)
+    n_records += _take(replay, folder.logs, unread, first, end)
     if not n_records and bootstrap is not None:
         _take(replay, [bootstrap], unread, 0, None)
     return replay
 
 
 def replayed_undamaged(
-    snapshots: list[Input],
-    logs: list[Input],
-    unread: list[InputError],
-    damage: list[InputError],
+    folder: Folder, unread: list[InputError], damage: list[InputError]
 ) -> Replay:
-    """A metadata log, replayed from the newest undamaged snapshot. snapshots: in order. damage:
-    receives an error for each damaged part of these files, whose records are missing."""
+    """The metadata log in a directory, replayed from its newest undamaged snapshot. damage:
+    receives an error for each damaged part of its files, whose records are missing."""
     replay = replay_of(CLUSTER_METADATA)
     first = 0
-    for file in reversed(snapshots):
+    for file in reversed(snapshots_of(folder)):
         n_before = len(damage)
         _take(replay, [file], unread, 0, None, damage)
         if len(damage) == n_before:
             first = end_of(file) or 0
             break
         replay.begin()
-    _take(replay, logs, unread, first, None, damage)
+    _take(replay, folder.logs, unread, first, None, damage)
     return replay
 
 

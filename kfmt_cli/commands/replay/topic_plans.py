@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from kfmt_cli.broker.cluster.cluster_image import metadata_end
 from kfmt_cli.broker.start.image import replayed_undamaged
-from kfmt_cli.broker.start.metadata_files import snapshots_of
 from kfmt_cli.commands.replay.sources import ReplaySource
 from kfmt_cli.disk.opening import is_folder
 from kfmt_cli.disk.partitions import Partition
@@ -65,7 +64,7 @@ def plans_of(
     folder = _newest(sorted({str(each.log_directory) for each in partitions}), unread)
     if folder is None:
         return plans
-    state = replayed_undamaged(snapshots_of(folder), folder.logs, unread, unread).state()
+    state = replayed_undamaged(folder, unread, unread).state()
     for error in unread:
         complain(str(error))
     for row in state[PARTITION].values():
