@@ -65,12 +65,17 @@ class KnownLogs:
 class Loaded:
     """The result of a start on a partition."""
 
-    segments: list[OpenSegment] = field(default_factory=list)
+    segments: list[OpenSegment]
     """The remaining segments, in order."""
-    deleted: list[str] = field(default_factory=list)
+    deleted: list[str]
     """File names, in order."""
-    log_start: int = 0
-    log_end: int = 0
+    log_start: int
+    log_end: int
+
+    def close(self) -> None:
+        """Close the logs."""
+        for segment in self.segments:
+            segment.close()
 
 
 def load(found: KnownLogs, snapshots: Snapshots | None = None) -> Loaded:
@@ -95,7 +100,6 @@ class _Loader:
         self._files = StartFiles(found.folder, found.version)
         self._segments: dict[int, OpenSegment] = {}
         self._parts: dict[int, OpenSegment] = {}  # parts of segments that were split
-        self._done = Loaded()
         self._snapshots = snapshots
 
     def close(self) -> None:
@@ -113,20 +117,15 @@ class _Loader:
         while end is None:  # each round splits a segment
             end = self._recover_log()
         self._check_size(self._segments[max(self._segments)])
-        done = self._done
-        done.segments = [self._segments[segment] for segment in sorted(self._segments)]
-        done.log_end = end
-        done.log_start = max(self._found.log_start, done.segments[0].base)
+        segments = [self._segments[base] for base in sorted(self._segments)]
+        log_start = max(self._found.log_start, segments[0].base)
+        done = Loaded(segments, self._files.deleted, log_start, end)
         self._snapshots.load(self._snapshots.files)
         self._snapshots.remove_stray(list(self._segments))
-        self._snapshots.rebuild(
-            done.segments, done.log_start, done.log_end, after_clean=self._found.is_clean
-        )
+        self._snapshots.rebuild(segments, log_start, end, after_clean=self._found.is_clean)
         self._find_unstable(done)
-        done.deleted = [
-            *self._files.deleted,
-            *(name for name in snapshots if self._files.offset(name) not in self._snapshots.files),
-        ]
+        kept = self._snapshots.files
+        done.deleted += (name for name in snapshots if self._files.offset(name) not in kept)
         return done
 
     def _check_size(self, last: OpenSegment) -> None:

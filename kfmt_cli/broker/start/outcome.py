@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from kfmt_cli.broker.start.load import KnownLogs, Loaded, load
@@ -86,26 +87,34 @@ class Start:
 Read = dict[tuple[str, int], LogRanges]
 
 
-def start_of(
-    file: str, found: KnownLogs, odd: Mapping[int, frozenset[int]], read: Read | None = None
-) -> Start:
-    """The result of a start on a partition; raises InputError.
+def predict(start: Start, found: KnownLogs, odd: Mapping[int, frozenset[int]], read: Read) -> None:
+    """Set the result of a start on a partition; raises InputError.
 
-    file: the partition's name. odd: positions, by log, of malformed batches with a valid checksum.
-    read: the known ranges of the logs; new ones are added.
+    odd: positions, by log, of malformed batches with a valid checksum. read: the known ranges of
+    the logs; new ones are added.
     """
-    start = Start(file, CLEAN if found.is_clean else CRASH)
     try:
         loaded = load(found)
     except StartFailed as failed:
         start.reason, start.is_offline = str(failed), failed.is_offline
-        return start
-    try:
-        _fill(start, found, loaded, odd, {} if read is None else read)
-    finally:
-        for segment in loaded.segments:
-            segment.close()
-    return start
+        return
+    with closing(loaded):
+        start.log_start_offset, start.log_end_offset = loaded.log_start, loaded.log_end
+        deleted = _with_indexes(loaded, found.folder)
+        start.deleted = [found.folder.input(file).name for file in deleted]
+        cut = (segment for segment in loaded.segments if segment.size < segment.given_size)
+        start.cut = [(segment.name, segment.size) for segment in cut]
+        held = _held(found, loaded, odd, read)
+        reach = Reach(loaded.segments, loaded.log_end, held.plain, held.by_log, odd)
+        reached = reach.of(loaded.log_start)
+        wanted = [(max(a, found.log_start), b) for a, b in held.before]
+        there = [(a, min(b, loaded.log_end - 1)) for a, b in held.after]
+        start.lost = without(without(wanted, there), reached)
+        start.unreachable = without(without(wanted, start.lost), reached)
+        if start.unreachable:
+            start.passing = common(start.unreachable, reach.on_the_way(loaded.log_start))
+        start.salvageable = common([*start.lost, *start.unreachable], held.undamaged)
+        start.in_damage = without(reached, held.readable)
 
 
 @dataclass(slots=True)
@@ -159,35 +168,6 @@ def _held(found: KnownLogs, loaded: Loaded, odd: Mapping[int, frozenset[int]], r
         is_cut = segment.size < segment.given_size
         held.after += held.by_log[base].held(following.get(base), segment.size if is_cut else None)
     return held
-
-
-def _fill(
-    start: Start,
-    found: KnownLogs,
-    loaded: Loaded,
-    odd: Mapping[int, frozenset[int]],
-    read: Read,
-) -> None:
-    start.log_start_offset, start.log_end_offset = loaded.log_start, loaded.log_end
-    start.deleted = [
-        found.folder.input(index).name for index in _with_indexes(loaded, found.folder)
-    ]
-    start.cut = [
-        (segment.name, segment.size)
-        for segment in loaded.segments
-        if segment.size < segment.given_size
-    ]
-    held = _held(found, loaded, odd, read)
-    reach = Reach(loaded.segments, loaded.log_end, held.plain, held.by_log, odd)
-    reached = reach.of(loaded.log_start)
-    wanted = [(max(a, found.log_start), b) for a, b in held.before]
-    there = [(a, min(b, loaded.log_end - 1)) for a, b in held.after]
-    start.lost = without(without(wanted, there), reached)
-    start.unreachable = without(without(wanted, start.lost), reached)
-    if start.unreachable:
-        start.passing = common(start.unreachable, reach.on_the_way(loaded.log_start))
-    start.salvageable = common([*start.lost, *start.unreachable], held.undamaged)
-    start.in_damage = without(reached, held.readable)
 
 
 def _with_indexes(loaded: Loaded, folder: Folder) -> Iterator[str]:

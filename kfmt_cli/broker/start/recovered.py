@@ -48,8 +48,7 @@ def recovered(
     """
     snapshots = _States(expired_before)
     done = load(KnownLogs(folder, is_clean=False, version=OLDEST, interval=interval), snapshots)
-    for segment in done.segments:
-        segment.close()
+    done.close()
     left = [_files(segment, snapshots.aborted.get(segment.base, ())) for segment in done.segments]
     return left, {
         offset: snapshots.contents[offset] for offset, file in snapshots.files.items() if not file

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.load import KnownLogs
-from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Read, Start, start_of
+from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Read, Start, predict
 from kfmt_cli.broker.start.own_files import LOG_STARTS, RECOVERY_POINTS
 from kfmt_cli.broker.start.ranges import as_lists
 from kfmt_cli.broker.version import PredictedFor
@@ -64,8 +64,8 @@ def starts_of(
             has_transactions=report.has_transactions,
             interval=interval,
         )
-        start = start_of(report.shown, found, odd, read)
-        start.after, start.kafka = after, kafka
+        start = Start(report.shown, after, kafka=kafka)
+        predict(start, found, odd, read)
         yield start
 
 
