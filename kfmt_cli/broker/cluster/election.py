@@ -186,15 +186,14 @@ def ends_of(
 
     homeless: the replicas whose log directory in the metadata is none of their broker's.
     """
-    found: dict[Elected, None] = {}
+    found: dict[int, Elected] = {}  # by the leader
     for plan in _plans(cluster, stages, homeless):
         run = _Run(cluster, state, homeless)
         _play(run, plan)
-        found[Elected(run.state.leader, run.state.how)] = None
+        found.setdefault(run.state.leader, Elected(run.state.leader, run.state.how))
         run.wait()  # a replica that was given a directory
-        found[Elected(run.state.leader, run.state.how)] = None
-    by_leader = {its.leader: its for its in reversed(found)}
-    return [by_leader[leader] for leader in dict.fromkeys(its.leader for its in found)]
+        found.setdefault(run.state.leader, Elected(run.state.leader, run.state.how))
+    return list(found.values())
 
 
 _Event = tuple[str, int]
@@ -247,22 +246,23 @@ def _of_stage(
     early = cluster.rules.fences_before_registration
     for order in orders:
         waits = [node for node in order if node in stale]
-        ready = [node for node in order if node not in stale]
-        ups = [(("register", node), ("unfence", node), ("assign", node)) for node in ready]
-        start = [event for up in ups for event in up]
+        start = [event for node in order if node not in stale for event in _up(node)]
         elect = [("elect", 0)] if stage.elects else []
         expire = [("expire-all", 0)] if stale else []
         if not waits:
             yield (*start, *elect, *expire)
             continue
-        lates = [(("register", node), ("unfence", node), ("assign", node)) for node in waits]
-        rest = [event for up in lates[1:] for event in up]
-        first = lates[0]
+        late = [event for node in waits for event in _up(node)]
         moves = [("move", node) for node in waits if node in homeless]
         for before in (start, [*start, *moves]) if moves else (start,):
             # A stale broker registers when its session has expired; the others expire with it.
             if len(nodes) > 1:
-                yield (*before, *(event for up in lates for event in up), *elect, *expire)
-            yield (*before, first[0], *expire, *first[1:], *rest, *elect)
+                yield (*before, *late, *elect, *expire)
+            yield (*before, late[0], *expire, *late[1:], *elect)
             if early:
-                yield (*before, *expire, *first, *rest, *elect)
+                yield (*before, *expire, *late, *elect)
+
+
+def _up(node: int) -> tuple[_Event, ...]:
+    """The events of a broker that starts."""
+    return ("register", node), ("unfence", node), ("assign", node)
