@@ -62,6 +62,10 @@ class Decoder:
 
     messages: tuple[Message, ...] = ()
 
+    def __init__(self, messages: tuple[Message, ...] = ()) -> None:
+        self.messages = messages
+        self._by_id = {message.id: message for message in messages}
+
     def key(self, key: bytes) -> Decoded | None:
         """Decode a key."""
         del key

@@ -9,7 +9,7 @@ from __future__ import annotations
 from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.wire import Buffer, UVarint32, WireError
-from kfmt_cli.topics.decoder import Decoded, Decoder, Framed, Message
+from kfmt_cli.topics.decoder import Decoded, Decoder, Framed
 from kfmt_cli.topics.keyed import version_of
 from kfmt_cli.topics.saying import decoded
 
@@ -28,10 +28,6 @@ ENVELOPE = Layout(
 
 class EnvelopedDecoder(Decoder):
     """Decodes records that state their type. messages: the kinds of records of the topic."""
-
-    def __init__(self, messages: tuple[Message, ...]) -> None:
-        self.messages = messages
-        self._by_id = {message.id: message for message in messages}
 
     def value(self, key: bytes | None, value: bytes | None) -> Decoded | None:
         if value is None:

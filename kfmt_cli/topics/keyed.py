@@ -36,10 +36,6 @@ class KeyedDecoder(Decoder):
     lacking: ClassVar[dict[str, None]] = {"version": None}
     """What a tombstone has besides the name and the key."""
 
-    def __init__(self, messages: tuple[Message, ...]) -> None:
-        self.messages = messages
-        self._by_id = {message.id: message for message in messages}
-
     def key(self, key: bytes) -> Decoded | None:
         framed = self.framed_key(key, 0, len(key))
         return None if framed is None else decoded(framed, framed.stated, key, whole=False)
