@@ -35,8 +35,6 @@ class PartitionHistory(HistoryCheck):
 
     def __init__(self, files: HistoryFiles) -> None:
         super().__init__(files)
-        self._epochs = files.epochs
-        self._log_start = files.log_start
         self._starts = [start for _, start in files.epochs or ()]
         self._snapshots = dict(files.snapshots)
         self._producers = Producers()
@@ -103,13 +101,13 @@ class PartitionHistory(HistoryCheck):
                 words = f"leader epoch {epoch} follows epoch {before}"
                 yield Finding(history.file, codes.LEADER_EPOCH_BACK, None, words, offset=offset)
             before = epoch
-            if self._epochs is None or offset < self._log_start:
+            if self.files.epochs is None or offset < self.files.log_start:
                 continue  # a broker drops the epochs of deleted records
             if self._starts and offset < self._starts[0]:
                 yield from self._deleted(history.file, offset)
                 continue
             row = bisect_right(self._starts, offset) - 1
-            known = self._epochs[row][0] if row >= 0 else None
+            known = self.files.epochs[row][0] if row >= 0 else None
             if known != epoch:
                 has = "no epoch" if known is None else f"epoch {known}"
                 yield Finding(
@@ -132,7 +130,7 @@ class PartitionHistory(HistoryCheck):
             *(file, codes.DELETED_RECORDS_BACK, None, words),
             offset=offset,
             expected=self._starts[0],
-            found=self._log_start,
+            found=self.files.log_start,
         )
 
     def _event(self, file: str, event: Event) -> Iterator[Finding]:
