@@ -18,6 +18,8 @@ last_offset_delta = RECORD_BATCH.number("last_offset_delta")
 base_timestamp = RECORD_BATCH.number("base_timestamp")
 max_timestamp = RECORD_BATCH.number("max_timestamp")
 producer_id = RECORD_BATCH.number("producer_id")
+producer_epoch = RECORD_BATCH.number("producer_epoch")
+base_sequence = RECORD_BATCH.number("base_sequence")
 records_count = RECORD_BATCH.number("records_count")
 
 message_crc = MESSAGES[0].number("crc")

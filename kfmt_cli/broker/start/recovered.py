@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import cast
 
 import numpy as np
 
@@ -20,13 +19,12 @@ from kfmt_cli.broker.transactions.producers import Event, Producer, Producers
 from kfmt_cli.broker.version import OLDEST
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import Folder
-from kfmt_cli.formats.batch import RECORD_BATCH
+from kfmt_cli.formats import header_numbers as header
 from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.log.block import HEADER_SIZE, sequence
 from kfmt_cli.log.control import MARKERS
 
 _ABORT, _COMMIT = MARKERS
-_HEADER_FIELDS = ("producer_epoch", "base_sequence", "last_offset_delta")
 
 
 @dataclass(slots=True)
@@ -128,12 +126,11 @@ class _States(Snapshots):
 def _event(segment: OpenSegment, batch: StoredBatch) -> Event | None:
     """The effect of a batch on its producer; None for a batch that the cleaner has emptied."""
     head = segment.bytes.read(batch.position, HEADER_SIZE)
-    values, _ = RECORD_BATCH.read_values(head, 0, len(head))
-    epoch, first, delta = (cast(int, values[field]) for field in _HEADER_FIELDS)
+    first, delta = np.array(header.base_sequence(head)), np.array(header.last_offset_delta(head))
     event = Event(
         batch.producer_id,
-        epoch,
-        int(sequence(np.array(first), np.array(delta))),
+        header.producer_epoch(head),
+        int(sequence(first, delta)),
         batch.base_offset,
         batch.last_offset,
         batch.max_timestamp,
