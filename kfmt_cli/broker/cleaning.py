@@ -14,12 +14,11 @@ import numpy as np
 
 from kfmt_cli.broker.offsets.offset_map import OffsetMap, hashes_of
 from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.formats.control import CONTROL_TYPES
+from kfmt_cli.formats.control import ABORT, COMMIT
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.control import name_control_batches
 from kfmt_cli.log.records import Records
 
-ABORT, COMMIT = CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")
 Aborted = tuple[int, int, int]  # first offset, last offset, producer
 _TXN = ("producer_id", "last_offset", "control", "control_type", "records_count")
 

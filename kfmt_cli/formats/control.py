@@ -16,6 +16,7 @@ CONTROL_TYPES = (
     "KRAFT_VERSION",
     "KRAFT_VOTERS",
 )
+ABORT, COMMIT = CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")
 
 # The first KRaft type; `formats/kraft.py` has the layouts of their values.
 FIRST_OF_KRAFT = CONTROL_TYPES.index("LEADER_CHANGE")

@@ -17,6 +17,8 @@ from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import RECORD
 from kfmt_cli.formats.control import (
+    ABORT,
+    COMMIT,
     CONTROL_RECORD_KEY,
     CONTROL_TYPES,
     END_TXN_MARKER,
@@ -28,7 +30,7 @@ from kfmt_cli.log.records import Records
 KEY_SIZE = CONTROL_RECORD_KEY.dtype.itemsize
 MARKER_SIZE = END_TXN_MARKER.dtype.itemsize
 _DATA = ("has_control_data", "control_data", "control_data_size")
-MARKERS = (CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT"))
+MARKERS = (ABORT, COMMIT)
 
 
 def read_control(block: Block, records: Records) -> Iterator[Finding]:

@@ -20,11 +20,9 @@ from kfmt_cli.broker.version import OLDEST
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.formats import header_numbers as header
+from kfmt_cli.formats.control import ABORT, COMMIT
 from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.log.block import HEADER_SIZE, sequence
-from kfmt_cli.log.control import MARKERS
-
-_ABORT, _COMMIT = MARKERS
 
 
 @dataclass(slots=True)
@@ -143,7 +141,7 @@ def _event(segment: OpenSegment, batch: StoredBatch) -> Event | None:
     if marker is None:
         return None
     return event._replace(
-        control_type=_ABORT if marker.is_abort else _COMMIT,
+        control_type=ABORT if marker.is_abort else COMMIT,
         timestamp=marker.timestamp,
         coordinator_epoch=marker.coordinator_epoch,
     )

@@ -17,12 +17,12 @@ from kfmt_cli.core.source import Source
 from kfmt_cli.disk.opening import open_source
 from kfmt_cli.formats import header_numbers as header
 from kfmt_cli.formats.batch import CONTROL, TRANSACTIONAL
+from kfmt_cli.formats.control import ABORT
 from kfmt_cli.formats.legacy import MESSAGES
 from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, POLYNOMIALS, STORED_CRC_AT
 from kfmt_cli.log.control import KEY_SIZE, MARKER_SIZE, MARKERS
 from kfmt_cli.log.damages.batch_candidates import HEADER_UP_TO_MAGIC
 
-_ABORT = MARKERS[0]
 _MESSAGE_TIME_END = MESSAGES[1].offset_of("key")
 LEAST_SIZE = 14  # size of a message of magic 0, without offset and size
 WINDOW = 1 << 20
@@ -215,4 +215,4 @@ def read_marker(log: LogBytes, batch: StoredBatch) -> Marker | None:
     if marker_version < 0:
         raise CorruptError("transaction marker with a negative version")
     timestamp = wrapped(header.base_timestamp(data) + unzigzag(delta))
-    return Marker(type_ == _ABORT, coordinator_epoch, timestamp)
+    return Marker(type_ == ABORT, coordinator_epoch, timestamp)

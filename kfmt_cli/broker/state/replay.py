@@ -11,14 +11,13 @@ from typing import Any, ClassVar
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.fields import Fields
 from kfmt_cli.core.layout.messages import plain_value
-from kfmt_cli.formats.control import CONTROL_TYPES
+from kfmt_cli.formats.control import ABORT, COMMIT
 from kfmt_cli.log.stream import Record
 from kfmt_cli.rows.column import ColumnKind
 from kfmt_cli.rows.types.state_types import StateType
 from kfmt_cli.topics import decoder_for
 from kfmt_cli.topics.decoder import Decoded, Decoder
 
-ABORT, COMMIT = CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")
 MOST = 1 << 63
 Data = Fields
 Row = tuple[str | int | None, ...]

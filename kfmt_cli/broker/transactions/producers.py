@@ -17,12 +17,11 @@ from kfmt_cli.core.codecs.checksum import CRC32C, crc_of
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.batch import RECORD
-from kfmt_cli.formats.control import CONTROL_TYPES, END_TXN_MARKER
+from kfmt_cli.formats.control import ABORT, END_TXN_MARKER
 from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
 from kfmt_cli.log.block import HEADER_SIZE, Block
 from kfmt_cli.log.control import MARKER_SIZE, MARKERS, name_control_batches
 
-ABORT = CONTROL_TYPES.index("ABORT")
 NONE = -1
 COLUMNS = (
     *("producer_id", "producer_epoch", "last_sequence", "base_offset", "last_offset"),

@@ -11,15 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kfmt_cli.formats.control import CONTROL_TYPES
+from kfmt_cli.formats.control import ABORT, COMMIT
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.control import name_control_batches
 
 COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
-OUTCOMES = {
-    CONTROL_TYPES.index("COMMIT"): COMMITTED,
-    CONTROL_TYPES.index("ABORT"): ABORTED,
-}
+OUTCOMES = {COMMIT: COMMITTED, ABORT: ABORTED}
 
 
 class _TransactionBatch(NamedTuple):

@@ -11,7 +11,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX
 from kfmt_cli.disk.kinds.kind import Kind
-from kfmt_cli.formats.control import CONTROL_TYPES
+from kfmt_cli.formats.control import ABORT
 from kfmt_cli.log.block import NO_TIMESTAMP, Block, max_timestamps, part_of
 from kfmt_cli.log.control import name_control_batches
 from kfmt_cli.log.decoding import read_records
@@ -19,7 +19,6 @@ from kfmt_cli.log.records import Records
 from kfmt_cli.rows.log_tables import BatchTable, EntryTable
 
 KEY = ("offset", "timestamp")
-ABORT = CONTROL_TYPES.index("ABORT")
 
 
 class IndexFacts:
