@@ -9,7 +9,7 @@ from kfmt_cli.broker.start.segment import OpenSegment
 from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.broker.version import KafkaVersion
 from kfmt_cli.disk.kinds.kind import CLEANED, DELETED, SWAP
-from kfmt_cli.disk.names import offset_of_name
+from kfmt_cli.disk.names import MOST_OFFSET, offset_of_name
 from kfmt_cli.disk.tree import Folder, size_of
 
 _KRAFT_SNAPSHOT = f".checkpoint{DELETED}"
@@ -52,26 +52,21 @@ class StartFiles:
 
     def swap(self) -> None:
         """Delete unfinished files and complete interrupted segment replacements."""
-        swaps, cleaned, least = [], [], None
+        cleaned: dict[str, int] = {}
+        swaps: dict[str, int] = {}
         for name in list(self.of):
             if name.endswith(DELETED) and not name.endswith(_KRAFT_SNAPSHOT):
                 self.delete(name)
             elif name.endswith(CLEANED):
-                offset = self.offset(name)
-                least = offset if least is None else min(least, offset)
-                cleaned.append(name)
+                cleaned[name] = self.offset(name)
             elif name.endswith(SWAP):
-                self.offset(name)
-                swaps.append(name)
-        valid = []
-        for name in swaps:
-            if least is not None and self.offset(name) >= least:
-                self.delete(name)
-            else:
-                valid.append(name)
-        for name in cleaned:
+                swaps[name] = self.offset(name)
+        least = min(cleaned.values(), default=MOST_OFFSET + 1)
+        unfinished = [name for name, offset in swaps.items() if offset >= least]
+        for name in (*unfinished, *cleaned):
             self.delete(name)
-        bounds = [self._bounds(name) for name in valid if name.removesuffix(SWAP).endswith(".log")]
+        logs = [name for name in swaps if name in self.of and name.endswith(f".log{SWAP}")]
+        bounds = [self._bounds(name) for name in logs]
         if bounds:
             first, end = min(first for first, _ in bounds), max(first for _, first in bounds)
             for name in list(self.of):
