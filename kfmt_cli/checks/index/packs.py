@@ -184,13 +184,9 @@ class _PackFacts:
         return holder
 
     def check_offsets(self, entries: _PackEntries, interval: int) -> None:
-        """Apply the rules for offset indexes."""
+        """Apply the rules for offset indexes, also those for long gaps between entries."""
         known = self._apply(entries, self._pointed_at(entries), self._holders(entries))
         self._doubt(entries.owner, is_further_on(known))
-        self._doubt_sparse(entries, interval)
-
-    def _doubt_sparse(self, entries: _PackEntries, interval: int) -> None:
-        """Doubt segments with long gaps between entries."""
         n, owner, ends = len(self._pack.good), entries.owner, self._ends
         places = np.append(entries.table.log_position, 0)
         first = np.searchsorted(owner, np.arange(n))
@@ -204,9 +200,15 @@ class _PackFacts:
         self._doubt(here, (np.diff(owner) == 0) & wide)
 
     def check_times(self, entries: _PackEntries) -> None:
-        """Apply the rules for time indexes."""
+        """Apply the rules for time indexes. Doubt also closed segments whose last entry is below
+        their largest timestamp, and segments whose last entry is zero."""
         self._apply(entries, AtBatch.zeros(0), self._holders(entries))
-        self._doubt_ends(entries)
+        after = np.searchsorted(entries.owner, np.arange(len(self._pack.good)), side="right")
+        times = np.append(entries.table.timestamp, -1)
+        has = entries.counts > 0
+        last = np.where(has, times[(after - 1).clip(0)], -1)
+        self._pack.good &= ~(~self._is_last & ends_early(last, self._largest_time))
+        self._pack.good &= ~(has & (last == 0))
 
     def _earlier_times(self) -> IntArray:
         """The largest timestamp before each batch in its segment."""
@@ -214,13 +216,3 @@ class _PackFacts:
         for first, end in self._pack.bounds():
             earlier[first + 1 : end] = np.maximum.accumulate(self._times[first:end])[:-1]
         return earlier
-
-    def _doubt_ends(self, entries: _PackEntries) -> None:
-        """Doubt closed segments whose last entry is below their largest timestamp, and segments
-        whose last entry is zero."""
-        after = np.searchsorted(entries.owner, np.arange(len(self._pack.good)), side="right")
-        times = np.append(entries.table.timestamp, -1)
-        has = entries.counts > 0
-        last = np.where(has, times[(after - 1).clip(0)], -1)
-        self._pack.good &= ~(~self._is_last & ends_early(last, self._largest_time))
-        self._pack.good &= ~(has & (last == 0))
