@@ -84,8 +84,9 @@ class Headers(Following):
         last_offset = self.facts.get("last_offset")
         first = base[:1] - 1 if last_offset is None else [last_offset]
         before = np.concatenate([first, last[:-1]])
-        of_segment = None if self.base_offset is None else np.array(self.base_offset)
-        headers = HeaderColumns(batches, before, of_segment)
+        # A log without an offset in its name may contain any.
+        named = base if self.base_offset is None else np.broadcast_to(self.base_offset, base.shape)
+        headers = HeaderColumns(batches, before, named)
         masks = [rule.wrong(headers) for rule in RULES]
         if last_offset is None:  # before the lowest offset there is no number
             masks[0][:1] = False
@@ -102,11 +103,11 @@ class Headers(Following):
         ]
 
 
-def oddities(batches: BatchTable, before: IntArray, of_segment: IntArray | None) -> BoolArray:
+def oddities(batches: BatchTable, before: IntArray, of_segment: IntArray) -> BoolArray:
     """Which batches have impossible headers, regardless of their checksums.
 
     before: the previous batch's last offset, for each batch. of_segment: the base offset in the
-    file name, one for all or one for each; None if it has none.
+    file name, for each; the batch's if it has none.
     """
     headers = HeaderColumns(batches, before, of_segment)
     wrong: BoolArray = np.logical_or.reduce([rule.wrong(headers) for rule in RULES])
@@ -116,7 +117,7 @@ def oddities(batches: BatchTable, before: IntArray, of_segment: IntArray | None)
 class HeaderColumns:
     """The columns that the rules use; see `oddities`."""
 
-    def __init__(self, batches: BatchTable, before: IntArray, of_segment: IntArray | None) -> None:
+    def __init__(self, batches: BatchTable, before: IntArray, of_segment: IntArray) -> None:
         self.before = before
         self.of_segment = of_segment
         self.base = batches.base_offset
@@ -158,16 +159,8 @@ def backwards(file: str, place: Facts, first: int, before: int) -> Finding:
     )
 
 
-def _is_out(of: HeaderColumns) -> BoolArray:
-    if of.of_segment is None:
-        return np.zeros(len(of.base), np.bool_)
-    out: BoolArray = (of.base < of.of_segment) | (of.last - of.of_segment > MAX_RELATIVE_OFFSET)
-    return out
-
-
 def _out(run: Block, i: int, of: HeaderColumns) -> Finding:
-    assert of.of_segment is not None
-    segment, base = int(of.of_segment), int(of.base[i])
+    segment, base = int(of.of_segment[i]), int(of.base[i])
     words = f" has offsets {of.range(i)}, but the segment's base offset is {segment}"
     return about_batch(run, i, codes.OFFSET_OUT_OF_SEGMENT, words, expected=segment, found=base)
 
@@ -199,7 +192,10 @@ RULES = (
             run.name, batch_facts(run, i), int(of.base[i]), int(of.before[i])
         ),
     ),
-    HeaderRule(_is_out, _out),
+    HeaderRule(
+        lambda of: (of.base < of.of_segment) | (of.last - of.of_segment > MAX_RELATIVE_OFFSET),
+        _out,
+    ),
     HeaderRule(lambda of: of.is_v2 & (of.last < of.base), _ends_before),
     HeaderRule(
         lambda of: of.is_v2 & (of.delta >= 0) & ((of.declared < 0) | (of.declared > of.delta + 1)),
