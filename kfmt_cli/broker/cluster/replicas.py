@@ -37,7 +37,7 @@ class ReplicaBatch:
     last: int
     epoch: int
     crc: int
-    place: object = None
+    place: object = field(default=None, compare=False)
     """Where its columns are, and its number there, for the caller that reads its records."""
     sound: bool = True
     """Whether its checksum matches."""
@@ -208,7 +208,7 @@ def _steps(a: _Cursor, b: _Cursor, differs: Same) -> Iterator[Range]:
             yield _of(Relation.ONLY_A, [a.take()], [])
         elif a.head is None or b.head.last < a.head.base:
             yield _of(Relation.ONLY_B, [], [b.take()])
-        elif _key(a.head) == _key(b.head) and a.head.sound and b.head.sound:
+        elif a.head == b.head and a.head.sound:
             yield a.alike(b)
         else:
             mine, its = [a.take()], [b.take()]
@@ -245,10 +245,6 @@ def _differing(mine: list[ReplicaBatch], its: list[ReplicaBatch], differs: Same)
         yield replace(
             found, relation=rest, first=found.last + 1, last=max(ends), a_batches=0, b_batches=0
         )
-
-
-def _key(batch: ReplicaBatch) -> tuple[int, int, int, int]:
-    return batch.base, batch.last, batch.epoch, batch.crc
 
 
 def _of(relation: Relation, mine: list[ReplicaBatch], its: list[ReplicaBatch]) -> Range:
