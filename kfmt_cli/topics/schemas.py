@@ -35,7 +35,7 @@ def protobuf(schema: Schema) -> Read:
         raise UsageError(
             "protobuf needs descriptors and a message: --value-schema FILE.desc:package.Message"
         )
-    make, message = _pool(schema.file), schema.message
+    (make, _), message = _pool(schema.file), schema.message
     try:
         found = make(message)
     except KeyError:
@@ -129,27 +129,22 @@ def _collect(registry: SchemaRegistry, schema: Registered, needed: dict[Version,
             waiting += [(reference, False) for reference in reversed(of.references)]
 
 
-def _files(path: Path) -> Any:
+def _pool(path: Path) -> tuple[Any, Any]:
+    """A function that makes the class of a message in a descriptor file, and the files described;
+    raises UsageError."""
     try:
-        from google.protobuf import descriptor_pb2
+        from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     except ImportError:
         raise UsageError(f"reading Protobuf needs protobuf: {_EXTRA}") from None
     from google.protobuf.message import DecodeError
 
     try:
-        return descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes())
+        files = descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes()).file
     except (OSError, DecodeError) as error:
         raise UsageError(f"{path}: not a descriptor file: {error}") from error
-
-
-def _pool(path: Path) -> Any:
-    """A function that makes the class of a message in a descriptor file; raises UsageError."""
-    files = _files(path)
-    from google.protobuf import descriptor_pool, message_factory
-
     pool = descriptor_pool.DescriptorPool()
     try:
-        for file in files.file:
+        for file in files:
             pool.Add(file)
     except Exception as error:  # the library may raise anything
         raise UsageError(f"{path}: its descriptors cannot be built: {error}") from error
@@ -161,13 +156,12 @@ def _pool(path: Path) -> Any:
         except RecursionError:
             raise ValueError(f"{name} has too many levels of nested messages") from None
 
-    return make
+    return make, files
 
 
 def _indexed(path: Path) -> Read:
     """A reader of messages by indexes into a descriptor set's last file; raises UsageError."""
-    make = _pool(path)
-    files = _files(path).file
+    make, files = _pool(path)
     if not files:
         raise UsageError(f"{path}: has no descriptors")
     file, size = files[-1], path.stat().st_size
