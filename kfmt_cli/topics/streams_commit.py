@@ -6,7 +6,6 @@ Source: `org.apache.kafka.streams.processor.internals.TopicPartitionMetadata`.
 from __future__ import annotations
 
 import base64
-import binascii
 
 _SIZE = 9  # a version and a time; since version 2, more may follow
 _VERSIONS = (1, 2)
@@ -18,7 +17,7 @@ def stream_time(metadata: str | None) -> int | None:
         return None
     try:
         data = base64.b64decode(metadata, validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         return None
     if len(data) < _SIZE or data[0] not in _VERSIONS or (data[0] == 1 and len(data) > _SIZE):
         return None
