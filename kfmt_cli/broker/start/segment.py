@@ -252,10 +252,8 @@ class OpenSegment:
 
     def walk(self, start: int) -> Walk:
         """The search for offsets from a byte onward."""
-        return Walk(self.batches(start), self.version, self._base_of)
-
-    def _base_of(self, batch: StoredBatch) -> int:
-        return base_offset_of(self.bytes, batch)
+        of = self.batches(start)
+        return Walk(of, self.version, lambda batch: base_offset_of(self.bytes, batch))
 
     @property
     def end(self) -> int:
