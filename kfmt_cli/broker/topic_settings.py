@@ -19,7 +19,7 @@ DAY = 24 * _HOUR
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """Times in milliseconds; -1 for no limit."""
+    """Times in milliseconds; -1 for no limit, -2 for that of the setting without `local`."""
 
     retention_ms: int = 7 * DAY
     retention_bytes: int = -1

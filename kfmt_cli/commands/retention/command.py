@@ -47,8 +47,6 @@ from kfmt_cli.topics import CLUSTER_METADATA
 _ENTRY = TIME_INDEX_ENTRY.dtype.itemsize
 _OFFSETS = OFFSET_INDEX_ENTRY.dtype.itemsize
 
-_AS_REMOTE = -2  # local.retention.ms and .bytes: use retention.ms and .bytes
-
 
 @dataclass(slots=True)
 class Retention:
@@ -171,12 +169,8 @@ def _is_elsewhere(partition: Partition) -> bool:
 
 def _told(settings: TopicSettings, sources: Mapping[str, str]) -> dict[str, dict[str, object]]:
     """The settings that apply, each with its source."""
-    time, size = "retention.ms", "retention.bytes"
-    if settings.remote and settings.local_retention_ms != _AS_REMOTE:
-        time = f"local.{time}"
-    if settings.remote and settings.local_retention_bytes != _AS_REMOTE:
-        size = f"local.{size}"
-    return with_sources(settings, sources, ("cleanup.policy", time, size))
+    names = ("cleanup.policy", settings.time_limit, settings.size_limit)
+    return with_sources(settings, sources, names)
 
 
 def _row(fate: SegmentFate, settings: Mapping[str, object]) -> dict[str, object]:
