@@ -152,22 +152,25 @@ class _ReachSearch:
         row, error = walk.answer(at)
         if row is None or error is not None:
             return []
-        end = self._end_of_fetch(walk.batches[row])
         found: Ranges = []
-        following: StoredBatch | None = walk.batches[row]
         low = max(at, high + 1)
-        while following is not None and following.end <= end:
-            given = self._of(following)
+        for batch, given in self._fetched(walk, row):
             if given is None:
-                found.append((max(low, self._first(following)), following.last_offset))
+                found.append((max(low, self._first(batch)), batch.last_offset))
             else:
                 found += ((offset, offset) for offset in given.offsets if offset >= low)
-                if given.fault is not Fault.NONE:
-                    break
-            low = max(low, following.last_offset + 1)
-            row += 1
-            following = walk.at(row)
+            low = max(low, batch.last_offset + 1)
         return found
+
+    def _fetched(self, walk: Walk, row: int) -> Iterator[tuple[StoredBatch, Given | None]]:
+        """The batches sent with one, each with what a consumer receives of it, up to a fault."""
+        end = self._end_of_fetch(walk.batches[row])
+        while (batch := walk.at(row)) is not None and batch.end <= end:
+            given = self._of(batch)
+            yield batch, given
+            if given is not None and given.fault is not Fault.NONE:
+                return
+            row += 1
 
     def _cuts(self, low: int, high: int) -> list[int]:
         """The seeks within low..high at which the index may return another byte than before.
@@ -186,27 +189,21 @@ class _ReachSearch:
 
     def _answer(self, walk: Walk, row: int, at: int, last: int, found: Ranges) -> None:
         """Add the offsets received by seeks to at..last at a batch."""
-        batch = walk.batches[row]
-        end = self._end_of_fetch(batch)
-        poisoned = self._poison(walk, row, end)
+        poisoned = self._poison(walk, row, self._end_of_fetch(walk.batches[row]))
         low = at  # the first seek that has received nothing yet
-        following: StoredBatch | None = batch
-        while following is not None and low <= last and following.end <= end:
-            given = self._of(following)
+        for batch, given in self._fetched(walk, row):
             if given is None:
-                first = self._first(following)
-                found.append((max(low, first), min(last, following.last_offset, poisoned - 1)))
-                low = max(low, following.last_offset + 1)
+                first = self._first(batch)
+                found.append((max(low, first), min(last, batch.last_offset, poisoned - 1)))
+                low = max(low, batch.last_offset + 1)
             else:
                 for offset in given.offsets:
                     if low <= offset <= last and offset < poisoned:
                         found.append((offset, offset))
                     # After the largest offset, a consumer accepts any.
                     low = max(low, offset + 1) if offset < _MOST_OFFSET else at
-                if given.fault is not Fault.NONE:
-                    break
-            row += 1
-            following = walk.at(row)
+            if low > last:
+                break
 
     def _end_of_fetch(self, batch: StoredBatch) -> int:
         """The end of the bytes sent with a batch."""
