@@ -139,7 +139,7 @@ class History:
     def _sequences(self, batches: BatchTable, rows: IntArray, holes: IntArray) -> None:
         order = rows[np.argsort(batches.producer_id[rows], kind="stable")]
         columns = {name: batches[name][order] for name in _SEQUENCE}
-        gaps = holes[order]
+        gaps = columns["holes"] = holes[order]
         ids = columns["producer_id"]
         same = ids[1:] == ids[:-1]
         edges = np.concatenate([[0], np.flatnonzero(~same) + 1, [len(ids)]])
@@ -149,10 +149,7 @@ class History:
         odd = same & ((epochs < 0) | ((epochs == 0) & (columns["base_sequence"][1:] != wanted)))
 
         def at(i: int) -> Numbered:
-            producer, epoch, first, last, offset, position = (
-                int(columns[name][i]) for name in _SEQUENCE
-            )
-            return Numbered(producer, epoch, first, last, offset, position, int(gaps[i]))
+            return Numbered(*(int(column[i]) for column in columns.values()))
 
         for i in np.flatnonzero(odd).tolist():
             self.findings += compare(self.file, at(i), at(i + 1), int(gaps[i + 1] - gaps[i]))
