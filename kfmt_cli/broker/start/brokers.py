@@ -101,8 +101,7 @@ class Broker:
     def early(self) -> list[tuple[str, str]]:
         """Files and reasons that stop the broker before it reads any log."""
         troubles = [trouble for directory in self.directories for trouble in directory.early]
-        if self.directories[0].bootstrap is not None:
-            troubles.append(self.directories[0].bootstrap)
+        troubles += self.directories[0].bootstrap
         if self.is_kraft:
             troubles = [*contradictions(self.directories), *troubles]
         return troubles

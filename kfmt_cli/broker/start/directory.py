@@ -53,8 +53,8 @@ class LogDirectory:
     """The files that prevent a start only if there is no other log directory."""
     unserved: str | None = None
     """Why the broker serves no partition."""
-    bootstrap: tuple[str, str] | None = None
-    """bootstrap.checkpoint and why it prevents a start, if the metadata log belongs here."""
+    bootstrap: list[tuple[str, str]] = field(default_factory=list)
+    """bootstrap.checkpoint, if it prevents a start where the metadata log belongs here."""
     identity: Identity = NO_IDENTITY
     """The contents of meta.properties."""
     has_metadata: bool = False
@@ -94,7 +94,7 @@ def read_log_directory(folder: Folder) -> LogDirectory:
     if found.is_kraft:
         if BOOTSTRAP in folder.readable:
             given = [folder.input(BOOTSTRAP)]
-            found.bootstrap = next(troubles_of(given, bootstrap_trouble, found.unread), None)
+            found.bootstrap += troubles_of(given, bootstrap_trouble, found.unread)
     else:
         found.early += with_errors(folder, META_PROPERTIES, found.unread)
     return found
