@@ -168,12 +168,11 @@ class Broker:
         reasons += [
             (start.file, start.reason) for start in starts if start.is_offline and start.reason
         ]
-        is_alone = len(self.directories) == 1 or directory is self.directories[0]
-        if reasons and not is_alone:
+        if reasons and directory is not self.directories[0]:
             self._offline[directory.path, after] = reasons[0][1]
             for replica, start in zip(loaded, starts, strict=True):
                 _become(replica, start, OFFLINE, reasons[0][1])
-        elif reasons:
+        else:
             troubles += directory.offline
         return [Start(file, after, reason, kafka=self.kafka) for file, reason in troubles]
 
