@@ -16,7 +16,6 @@ from kfmt_cli.checks.log.headers import Checksums, Headers, oddities
 from kfmt_cli.checks.log.verifier import Verified
 from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.core.parallel import together
 from kfmt_cli.disk.kinds.kind import Input
@@ -27,7 +26,6 @@ from kfmt_cli.log.decoding import read_for_checks
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.pack import Pack, is_packable, read_pack
 from kfmt_cli.log.records import Records
-from kfmt_cli.rows.log_tables import BatchTable
 
 UNKNOWN = -1
 PACKED = 2  # the magic of files that pass in a pack
@@ -42,11 +40,9 @@ def packs(files: Iterable[Input]) -> Iterator[list[Input]]:
 def checked_pack(files: Sequence[Input]) -> Pack:
     """Read the logs of a pack, and check their headers and checksums."""
     pack = read_pack(files)
-    batches, owner = pack.batches, pack.owner
-    bases = np.array([UNKNOWN if file.base_offset is None else file.base_offset for file in files])
-    pack.good[owner[_is_odd(batches, owner, bases)]] = False
+    pack.good[pack.owner[_is_odd(pack)]] = False
     if _further(Scope.HEADERS):
-        pack.refuse(_look(Block("", pack.data, 0, batches), None, Scope.HEADERS))
+        pack.refuse(_look(Block("", pack.data, 0, pack.batches), None, Scope.HEADERS))
         _look_by_file(pack, Scope.HEADERS, None)
     return pack
 
@@ -66,12 +62,14 @@ def verified(pack: Pack, deep: bool, limit: Limit) -> list[Verified | None]:
     ]
 
 
-def _is_odd(batches: BatchTable, owner: IntArray, bases: IntArray) -> BoolArray:
+def _is_odd(pack: Pack) -> BoolArray:
     """Which batches do not have magic 2 or have something wrong."""
+    batches, owner = pack.batches, pack.owner
     base, last = batches.base_offset, batches.last_offset
     before = np.where(np.diff(owner, prepend=-1) != 0, base - 1, np.roll(last, 1))
+    bases = (UNKNOWN if file.base_offset is None else file.base_offset for file in pack.files)
+    named = np.fromiter(bases, np.int64, len(pack.files))[owner]
     # A file without an offset in its name may contain any.
-    named = bases[owner]
     odd = oddities(batches, before, np.where(named == UNKNOWN, base, named))
     odd |= (batches.crc_valid == 0) | (batches.is_v2 == 0)
     return odd
