@@ -152,7 +152,7 @@ class History:
             return Numbered(*(int(column[i]) for column in columns.values()))
 
         for i in np.flatnonzero(odd).tolist():
-            self.findings += compare(self.file, at(i), at(i + 1), int(gaps[i + 1] - gaps[i]))
+            self.findings += compare(self.file, at(i), at(i + 1), int(gaps[i + 1]) - int(gaps[i]))
         for first, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             one = at(first)
             known = self.lasts.get(one.producer_id)
