@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 from pyarrow import dataset as ds
 from pyarrow.fs import LocalFileSystem
 
+from kfmt_cli.arrow.columns.arrays import TIME
 from kfmt_cli.log.selection.select import Selection
 from kfmt_cli.rows.table_types import BATCHES, has_records
 
 _FORMAT = ds.IpcFileFormat()
 _MOST_OFFSET = (1 << 63) - 1
 _MOST_TIME = 1 << 60  # microseconds from 1970, either way
-_TIME = pa.timestamp("us", "UTC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _offset(value: int) -> pa.Scalar:
 
 
 def _time(value: int) -> pa.Scalar:
-    return pa.scalar(value, _TIME)
+    return pa.scalar(value, TIME)
 
 
 def _first(is_true: Callable[[int], bool], low: int, high: int) -> int:

@@ -20,16 +20,10 @@ CONSUMED_HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.
 HEADER = pa.struct([*CONSUMED_HEADER.fields, pa.field("key_bytes", pa.binary())])
 
 
-def longs(values: IntArray, given: BoolArray | None = None) -> pa.Array:
-    """64-bit numbers; null in rows that are not given."""
-    values = np.ascontiguousarray(values)
-    return pa.Array.from_buffers(pa.int64(), len(values), [_validity(given), pa.py_buffer(values)])
-
-
-def ints(values: IntArray, given: BoolArray | None = None) -> pa.Array:
-    """32-bit numbers."""
-    narrow = np.ascontiguousarray(values, np.int32)
-    return pa.Array.from_buffers(pa.int32(), len(narrow), [_validity(given), pa.py_buffer(narrow)])
+def integers(values: IntArray, type_: pa.DataType, given: BoolArray | None = None) -> pa.Array:
+    """Numbers of 32 or 64 bits; null in rows that are not given."""
+    numbers = np.ascontiguousarray(values, type_.to_pandas_dtype())
+    return pa.Array.from_buffers(type_, len(numbers), [_validity(given), pa.py_buffer(numbers)])
 
 
 def times(milliseconds: IntArray, given: BoolArray | None = None) -> pa.Array:
@@ -61,17 +55,6 @@ def octets(data: bytes, starts: IntArray, sizes: IntArray) -> pa.Array:
         pa.binary(),
         len(plain),
         [_validity(None if given.all() else given), pa.py_buffer(offsets), pa.py_buffer(out)],
-    )
-
-
-def constant(word: str | None, n: int) -> pa.Array:
-    """The same text in every row."""
-    if word is None:
-        return pa.nulls(n, pa.string())
-    text = word.encode("utf-8", "backslashreplace")  # for names that are not valid text
-    offsets = np.arange(n + 1, dtype=np.int32) * len(text)
-    return pa.Array.from_buffers(
-        pa.string(), n, [None, pa.py_buffer(offsets), pa.py_buffer(text * n)]
     )
 
 

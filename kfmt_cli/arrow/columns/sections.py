@@ -120,7 +120,7 @@ def array_of(part: ArrowPart, column: Column) -> pa.Array:
         return arrays.flags(values, given)
     if column.kind is ColumnKind.CHOICE:
         return arrays.words(values, column.words, given)
-    return (arrays.longs if column.bits > 32 else arrays.ints)(values, given)
+    return arrays.integers(values, type_of(column), given)
 
 
 def _given(part: ArrowPart, column: Column, values: IntArray) -> BoolArray | None:

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kfmt_cli.arrow.checking import check_piece, finding_row, segment_row
-from kfmt_cli.arrow.columns import arrays
 from kfmt_cli.arrow.columns.schema import schema_of
 from kfmt_cli.arrow.columns.sections import ArrowPart, part_of, record_batch, slices
 from kfmt_cli.arrow.inputs import input_of, packed, reader_of
@@ -51,18 +50,14 @@ def shared_by_file(
 ) -> Shared:
     """Return a function for the columns that all rows of a file share."""
     topic, partition = place
-    texts = {"file": name_text(path), "kind": kind, "topic": topic and name_text(topic)}
-
-    def column(name: str, n: int) -> pa.Array | None:
-        if name in texts:
-            return arrays.constant(texts[name], n)
-        if name == "topic_id":
-            return arrays.constant(topic_id(), n)
-        if name != "partition":
-            return None
-        return pa.nulls(n, pa.int32()) if partition is None else arrays.ints(np.full(n, partition))
-
-    return column
+    values: dict[str, Callable[[], pa.Scalar]] = {
+        "file": lambda: pa.scalar(name_text(path), pa.string()),
+        "kind": lambda: pa.scalar(kind, pa.string()),
+        "topic": lambda: pa.scalar(topic and name_text(topic), pa.string()),
+        "partition": lambda: pa.scalar(partition, pa.int32()),
+        "topic_id": lambda: pa.scalar(topic_id(), pa.string()),
+    }
+    return lambda name, n: pa.repeat(values[name](), n) if name in values else None
 
 
 def batches_of_piece(
