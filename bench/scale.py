@@ -35,7 +35,7 @@ from kfmt_cli.rows.types.segment_row import NOTHING
 from kfmt_cli.sharing.piece import name_of
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.spark.job import Job, Result
-from kfmt_cli.spark.jobs.context import JobFindings
+from kfmt_cli.spark.jobs.context import JobSummary
 from kfmt_cli.spark.jobs.verify import check, summed_up
 from kfmt_cli.spark.ledger import Ledger, file_of
 from kfmt_cli.spark.request import request_of
@@ -118,7 +118,8 @@ def write_tables(ledger: Ledger, to: str) -> None:
     """Go over all results as a job does: for torn files, and to write the table of segments."""
     assert not torn_files(ledger.done(lambda piece: not piece.is_whole))
     with table_file(f"{to}/segments/part-0", schema_of(SEGMENTS.leaves), "parquet") as made:
-        for piece, numbers in summed_up(sewn_together(ledger.done()), JobFindings(None)):
+        found, summary = sewn_together(ledger.done()), JobSummary()
+        for piece, numbers in summed_up((piece, summary.take(its)) for piece, its in found):
             made.add([segment_row(piece, numbers)])
 
 

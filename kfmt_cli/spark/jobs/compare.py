@@ -35,10 +35,9 @@ from kfmt_cli.sharing.request import LEAST_SPLIT, Request
 from kfmt_cli.spark.compared import Pair, compared
 from kfmt_cli.spark.copies_of_partitions import BothCopies, check_places, merged_rows, top_of
 from kfmt_cli.spark.job import Job, Result
-from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened
+from kfmt_cli.spark.jobs.context import Context, JobSummary, opened
 from kfmt_cli.spark.ledger import Ledger, part_name
 from kfmt_cli.spark.tasks import in_tasks
-from kfmt_cli.spark.work import run
 from kfmt_cli.spark.worker import carried, home_for
 
 MOST_SHOWN = 20  # ranges as lines
@@ -92,7 +91,6 @@ def run_job(context: Context) -> JobSummary:
     """Compare every partition."""
     ledger: Ledger = context.prepared or prepare(context)
     check_places(context.request.paths, context.inputs())
-    ledger.plan(context.request, context.inputs())
     summary = JobSummary(
         dict.fromkeys(("partitions", "segments", "bytes", "batches", "records"), 0)
     )
@@ -100,15 +98,15 @@ def run_job(context: Context) -> JobSummary:
     with ExitStack() as files:
         table = files.enter_context(context.table_file("ranges/part-0", COMPARED_RANGE))
         of_findings = files.enter_context(context.table_file("findings/part-0", FINDINGS))
-        findings = JobFindings(of_findings)
-        pairs = _pairs(context, ledger, findings, summary)
+        summary.table = of_findings
+        pairs = _pairs(context, ledger, summary)
         shown: list[dict[str, object]] = []
         for row in merged_rows(_compared(context, pairs)):
             table.add((row,))
             ranges[str(row["status"])] += 1
             if row["status"] != RangeStatus.IDENTICAL.value:
                 shown = _worst((*shown, row))
-    findings.sum_up(summary)
+    summary.sum_up()
     summary.numbers["partitions"] = len(pairs)
     for status, name in _NAMES.items():
         summary.numbers[name] = ranges[status.value]
@@ -123,13 +121,10 @@ def run_job(context: Context) -> JobSummary:
     return summary
 
 
-def _pairs(
-    context: Context, ledger: Ledger, findings: JobFindings, summary: JobSummary
-) -> list[Pair]:
+def _pairs(context: Context, ledger: Ledger, summary: JobSummary) -> list[Pair]:
     """Both copies of each partition, once all batches are kept."""
     copies = BothCopies(context.request.paths, ledger.job.folder(ledger.to))
-    for piece, result in run(context.spark, context.request, ledger, context.advance):
-        findings.take(result)
+    for piece, result in context.results(ledger, summary):
         summary.numbers["segments"] += piece.start == 0 and not is_exported(piece)
         summary.numbers["bytes"] += piece.end - piece.start
         summary.numbers["records" if is_exported(piece) else "batches"] += result["rows"]

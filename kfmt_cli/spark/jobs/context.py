@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,11 +15,13 @@ from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.findings.damage import FILE_VANISHED, UNREAD
 from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.column import RowType
+from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Stored
 from kfmt_cli.spark.lake.lease import Lease
 from kfmt_cli.spark.ledger import Ledger
+from kfmt_cli.spark.work import run
 
 
 @dataclass(slots=True)
@@ -58,6 +60,16 @@ class Context:
         """The readable files; lists them if needed."""
         return self.listed().readable
 
+    def results(
+        self, ledger: Ledger, summary: JobSummary, request: Request | None = None
+    ) -> Iterator[tuple[Piece, Stored]]:
+        """The results of all inputs, whose findings the summary takes. request: what the logs had
+        to say, too."""
+        request = request or self.request
+        ledger.plan(request, self.inputs())
+        found = run(self.spark, request, ledger, self.advance)
+        return ((piece, summary.take(result)) for piece, result in found)
+
 
 @dataclass(slots=True)
 class JobSummary:
@@ -71,7 +83,32 @@ class JobSummary:
     errors: int = 0
     vanished: int = 0
     unread: list[str] = field(default_factory=list)
-    """The inputs that could not be read, with reasons."""
+    """The inputs that could not be read, or not to the end, with reasons."""
+    table: TableFile | None = None
+    """The findings; None if the job writes no such table."""
+    codes: Counter[str] = field(default_factory=Counter)
+    """The number of findings per code, kept or not."""
+    kept: int = 0
+
+    def take(self, result: Stored) -> Stored:
+        """Add the findings of a piece."""
+        rows = result.findings
+        self.kept += len(rows)
+        self.codes.update(result.codes)
+        if self.table is not None:
+            self.table.add(rows)
+        codes = {code.name for code in UNREAD}
+        self.unread += (str(row["message"]) for row in rows if row["code"] in codes)
+        return result
+
+    def sum_up(self) -> None:
+        """Count the findings by what they mean."""
+        self.errors = count_severities(self.codes)["errors"] or 0
+        self.vanished = self.codes[FILE_VANISHED.name]
+        if left := sum(self.codes.values()) - self.kept:
+            kept = f"at most {grouped(MOST_KEPT)} are kept per part of a file"
+            words = f"{grouped(left):>8}  of these are not in the findings table: {kept}"
+            self.lines.append(words)
 
 
 def opened(context: Context, job: Job) -> Ledger:
@@ -86,36 +123,3 @@ def opened(context: Context, job: Job) -> Ledger:
     ledger = Ledger(context.to, job, is_dry=context.is_dry)
     ledger.open()
     return ledger
-
-
-@dataclass(slots=True)
-class JobFindings:
-    """The findings of a job: table rows and counts."""
-
-    table: TableFile | None = None
-    """None if the job writes no findings table."""
-    codes: Counter[str] = field(default_factory=Counter)
-    """The number of findings per code, kept or not."""
-    kept: int = 0
-    unread: list[str] = field(default_factory=list)
-    """The files that could not be opened or not read to the end, with reasons."""
-
-    def take(self, result: Stored) -> None:
-        """Add the findings of a piece."""
-        rows = result.findings
-        self.kept += len(rows)
-        self.codes.update(result.codes)
-        if self.table is not None:
-            self.table.add(rows)
-        codes = {code.name for code in UNREAD}
-        self.unread += (str(row["message"]) for row in rows if row["code"] in codes)
-
-    def sum_up(self, summary: JobSummary) -> None:
-        """Add the counts to the summary."""
-        summary.errors = count_severities(self.codes)["errors"] or 0
-        summary.vanished = self.codes[FILE_VANISHED.name]
-        summary.unread = self.unread
-        if left := sum(self.codes.values()) - self.kept:
-            kept = f"at most {grouped(MOST_KEPT)} are kept per part of a file"
-            words = f"{grouped(left):>8}  of these are not in the findings table: {kept}"
-            summary.lines.append(words)

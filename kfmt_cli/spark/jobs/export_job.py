@@ -17,7 +17,7 @@ from kfmt_cli.rows.table_types import FINDINGS
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Result, Work
-from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary
+from kfmt_cli.spark.jobs.context import Context, JobSummary
 from kfmt_cli.spark.lake.lake_table import APPEND, LakeTable, Live
 from kfmt_cli.spark.lake.table_formats import TableTarget
 from kfmt_cli.spark.ledger import Ledger
@@ -131,15 +131,15 @@ def run_job(context: Context) -> JobSummary:
     results = run(context.spark, request, ledger, context.advance)
     live = Live(bool(ledger.stale))
     with context.table_file("findings/part-0", FINDINGS) as table:
-        findings = JobFindings(table)
+        summary.table = table
         for piece, result in results:
             summary.numbers["segments"] += piece.start == 0
             summary.numbers["bytes"] += piece.end - piece.start
             for name, n in result.rows.items():
                 summary.numbers[name] += n
-            findings.take(result)
+            summary.take(result)
             live.take(piece, result)
-    findings.sum_up(summary)
+    summary.sum_up()
     summary.numbers["errors"] = summary.errors
     context.lease.check(context.to)
     target.commit(live)

@@ -32,10 +32,9 @@ from kfmt_cli.rows.types.found import FOUND
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Result
-from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened
+from kfmt_cli.spark.jobs.context import Context, JobSummary, opened
 from kfmt_cli.spark.ledger import Ledger, part_name
 from kfmt_cli.spark.wanted import selected_by_tasks
-from kfmt_cli.spark.work import run
 
 _VIA = b"scan"
 _OF_BATCH = ("position", "size", "base_offset", "has_base_offset", "last_offset")
@@ -102,15 +101,13 @@ def run_job(context: Context) -> JobSummary:
     ledger: Ledger = context.prepared or prepare(context)
     known = selected_by_tasks(context.spark, context.request, context.inputs())
     request = replace(context.request, in_folders=known)
-    ledger.plan(request, context.inputs())
     summary = JobSummary(dict.fromkeys(("segments", "bytes", "places", "errors"), 0))
     folder = ledger.job.folder(ledger.to)
     with ExitStack() as files:
         of_findings = files.enter_context(context.table_file("findings/part-0", FINDINGS))
         table = files.enter_context(context.table_file("found/part-0", FOUND_RECORDS))
-        findings = JobFindings(of_findings)
-        for piece, result in run(context.spark, request, ledger, context.advance):
-            findings.take(result)
+        summary.table = of_findings
+        for piece, result in context.results(ledger, summary, request):
             summary.numbers["segments"] += piece.start == 0
             summary.numbers["bytes"] += piece.end - piece.start
             for batch in parts_of(f"{folder}/{result['file']}", result["first"], result["end"]):
@@ -118,7 +115,7 @@ def run_job(context: Context) -> JobSummary:
                 table.add_batch(batch)
     if left := table.rows - len(summary.lines):
         summary.lines.append(f"and {grouped(left)} more")
-    findings.sum_up(summary)
+    summary.sum_up()
     summary.numbers |= {"places": table.rows, "errors": summary.errors}
     summary.errors += not table.rows  # as `kfmt find`
     summary.written = [table.path, of_findings.path]

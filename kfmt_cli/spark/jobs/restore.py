@@ -25,10 +25,9 @@ from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Result
-from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened
+from kfmt_cli.spark.jobs.context import Context, JobSummary, opened
 from kfmt_cli.spark.ledger import Ledger
 from kfmt_cli.spark.tasks import in_tasks
-from kfmt_cli.spark.work import run
 from kfmt_cli.spark.worker import carried, home_for
 from kfmt_cli.topics import CLUSTER_METADATA
 from kfmt_cli.writing.output import need_local
@@ -73,20 +72,19 @@ def prepare(context: Context) -> Ledger:
 def run_job(context: Context) -> JobSummary:
     """Restore every partition."""
     ledger: Ledger = context.prepared or prepare(context)
-    ledger.plan(context.request, context.inputs())
-    findings, summary = JobFindings(), JobSummary()
-    partitions = _partitions(context, ledger, findings)
+    summary = JobSummary()
+    partitions = _partitions(context, ledger, summary)
     total, n_restored = RestoredCounts(), 0
     for each, answer in _restored(context, partitions):
         if isinstance(answer, str):
-            findings.unread.append(f"{each.name}: {answer}")
+            summary.unread.append(f"{each.name}: {answer}")
             continue
         n_restored += 1
         total.add(answer)
         summary.lines += [f"{each.name}: {words}" for words in answer.losses()]
     if (left := len(summary.lines) - MOST_SHOWN) > 0:
         summary.lines[MOST_SHOWN:] = [f"and {grouped(left)} more"]
-    findings.sum_up(summary)
+    summary.sum_up()
     summary.lines += _kept(partitions, total)
     summary.numbers = {"partitions": n_restored, **asdict(total)}
     summary.errors += total.missing_records + total.damaged
@@ -94,12 +92,11 @@ def run_job(context: Context) -> JobSummary:
     return summary
 
 
-def _partitions(context: Context, ledger: Ledger, findings: JobFindings) -> list[ExportedPartition]:
+def _partitions(context: Context, ledger: Ledger, summary: JobSummary) -> list[ExportedPartition]:
     """The partitions with records, and their files."""
 
     def found() -> Iterator[tuple[Piece, str, list[Span]]]:
-        for piece, result in run(context.spark, context.request, ledger, context.advance):
-            findings.take(result)
+        for piece, result in context.results(ledger, summary):
             yield piece, result["table"], [Span(*row) for row in result["spans"]]
 
     return exported_partitions(found())

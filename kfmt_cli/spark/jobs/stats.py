@@ -24,9 +24,8 @@ from kfmt_cli.rows.types.counted_batches import COUNTED
 from kfmt_cli.sharing.piece import Piece, telling
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Result
-from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened
+from kfmt_cli.spark.jobs.context import Context, JobSummary, opened
 from kfmt_cli.spark.ledger import Ledger
-from kfmt_cli.spark.work import run
 
 NONE = -1
 """The producer id for batches without one."""
@@ -122,11 +121,10 @@ def prepare(context: Context) -> Ledger:
 def run_job(context: Context) -> JobSummary:
     """Write the reports."""
     ledger: Ledger = context.prepared or prepare(context)
-    ledger.plan(context.request, context.inputs())
     partitions: dict[tuple[str | None, int | None], Counted] = defaultdict(Counted)
     producers: dict[tuple[str | None, int], Counted] = defaultdict(Counted)
-    findings = JobFindings()
-    for piece, result in run(context.spark, context.request, ledger, context.advance):
+    summary = JobSummary()
+    for piece, result in context.results(ledger, summary):
         topic, partition = piece.place
         topic = topic and name_text(topic)
         whole = Counted(*result.whole)
@@ -134,17 +132,15 @@ def run_job(context: Context) -> JobSummary:
             partitions[topic, partition].add(whole)
         for producer, *found in result.producers:
             producers[topic, producer].add(Counted(*found))
-        findings.take(result)
     topics = _topics(partitions)
     tables = topics, _partitions(partitions), _producers(producers)
-    summary = JobSummary()
     for (name, type_), rows in zip(COUNTED.items(), tables, strict=True):
         with context.table_file(name, type_) as table:
             table.add(rows)
         summary.numbers[name] = table.rows
         summary.written.append(table.path)
     summary.lines = [_line(row) for row in topics]
-    findings.sum_up(summary)
+    summary.sum_up()
     if summary.errors:
         summary.numbers["errors"] = summary.errors
     return summary

@@ -16,9 +16,8 @@ from kfmt_cli.rows.types.segment_row import NOTHING, Numbers, merged
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.job import Job, Result, Stored
-from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, opened
+from kfmt_cli.spark.jobs.context import Context, JobSummary, opened
 from kfmt_cli.spark.ledger import Ledger
-from kfmt_cli.spark.work import run
 
 SUMS = ("batches", "records", "errors", "warnings", "notes")
 
@@ -46,36 +45,32 @@ def run_job(context: Context) -> JobSummary:
     """Check every file."""
     ledger: Ledger = context.prepared or prepare(context)
     tables = (SEGMENTS,) if ledger.job.name == "segments" else (SEGMENTS, FINDINGS)
-    ledger.plan(context.request, context.inputs())
-    results = run(context.spark, context.request, ledger, context.advance)
-    numbers = Counter(dict.fromkeys(("segments", "bytes", *SUMS, "damaged"), 0))
+    summary = JobSummary(dict.fromkeys(("segments", "bytes", *SUMS, "damaged"), 0))
+    results, numbers = context.results(ledger, summary), summary.numbers
     with ExitStack() as open_files:
         files = {
             rows.name: open_files.enter_context(context.table_file(f"{rows.name}/part-0", rows))
             for rows in tables
         }
-        found = JobFindings(files.get("findings"))
-        for piece, its in summed_up(results, found):
+        summary.table = files.get("findings")
+        for piece, its in summed_up(results):
             files["segments"].add([segment_row(piece, its)])
             numbers["segments"] += 1
             numbers["bytes"] += piece.size
             for sum_of in SUMS:
                 numbers[sum_of] += its[sum_of] or 0
             numbers["damaged"] += (its["errors"] or 0) > 0
-    lines = [f"{n:>8}  {code}" for code, n in found.codes.most_common()]
-    summary = JobSummary(dict(numbers), [file.path for file in files.values()], lines)
-    found.sum_up(summary)
+    summary.written = [file.path for file in files.values()]
+    summary.lines = [f"{n:>8}  {code}" for code, n in summary.codes.most_common()]
+    summary.sum_up()
     return summary
 
 
-def summed_up(
-    results: Iterable[tuple[Piece, Stored]], found: JobFindings
-) -> Iterator[tuple[Piece, Numbers]]:
+def summed_up(results: Iterable[tuple[Piece, Stored]]) -> Iterator[tuple[Piece, Numbers]]:
     """A piece of each file, and the numbers of all its pieces together."""
     for _, parts in groupby(results, key=lambda done: done[0].path):
         numbers, codes = NOTHING, Counter[str]()
         for piece, result in parts:
             file, numbers = piece, merged(numbers, result.summary)
             codes.update(result.codes)
-            found.take(result)
         yield file, {**numbers, **count_severities(codes)}
