@@ -38,6 +38,11 @@ class DataFile:
     footer: pq.FileMetaData
 
 
+def schema_in(files: Mapping[str, DataFile]) -> pa.Schema:
+    """The schema of some files, all of one table."""
+    return next(iter(files.values())).footer.schema.to_arrow_schema()
+
+
 class OpenTable(Protocol):
     """A table in its format."""
 
@@ -48,12 +53,9 @@ class OpenTable(Protocol):
     def files(self) -> frozenset[str]:
         """The names of the table's files below its directory."""
 
-    def create(self, schema: pa.Schema) -> None:
-        """Make the table if it is missing."""
-
     def commit(self, number: int, added: Mapping[str, DataFile], removed: Set[str]) -> None:
-        """Add and remove files, all or nothing; raises OutputError. number: of the export's
-        commit."""
+        """Make the table if it is missing, and add and remove files, all or nothing; raises
+        OutputError. number: of the export's commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +119,6 @@ class TableTarget:
             with ThreadPoolExecutor(AT_ONCE) as pool:
                 footers = pool.map(_footer, (f"{to}/{name}/{file}" for file in new))
                 added = dict(zip(new, map(DataFile, new.values(), footers), strict=True))
-            if added:
-                table.create(next(iter(added.values())).footer.schema.to_arrow_schema())
             table.commit(commit.number, added, removed)
 
 

@@ -18,7 +18,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from kfmt_cli.core.small_objects import store_settings
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import OutputError
-from kfmt_cli.spark.lake.table_formats import DataFile
+from kfmt_cli.spark.lake.table_formats import DataFile, schema_in
 
 APP = "kfmt"  # the application whose transactions have the numbers of the export's commits
 # Columns with which readers skip files.
@@ -51,17 +51,11 @@ class Delta:
         found = pa.table(self._table.get_add_actions())["path"].to_pylist()
         return frozenset(unquote(path) for path in found)
 
-    def create(self, schema: pa.Schema) -> None:
-        """Make the table if it is missing."""
-        if self._table is None:
-            self._table = DeltaTable.create(
-                self._place, Schema.from_arrow(schema), storage_options=self._options
-            )
-
     def commit(self, number: int, added: Mapping[str, DataFile], removed: Set[str]) -> None:
-        """Add and remove files, all or nothing; raises OutputError."""
+        """Make the table if it is missing, and add and remove files; raises OutputError."""
         if self._table is None:
-            return
+            schema = Schema.from_arrow(schema_in(added))
+            self._table = DeltaTable.create(self._place, schema, storage_options=self._options)
         now = int(time.time() * 1000)
         actions: list[AddAction | RemoveAction] = [
             AddAction(name, file.n_bytes, {}, now, True, _statistics(file.footer))

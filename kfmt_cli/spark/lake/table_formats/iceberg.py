@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from contextlib import suppress
 
-import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
@@ -15,7 +14,7 @@ from pyiceberg.table import Table as IcebergTable
 
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import OutputError, UsageError
-from kfmt_cli.spark.lake.table_formats import DataFile
+from kfmt_cli.spark.lake.table_formats import DataFile, schema_in
 
 NUMBER = "kfmt.commit"  # the table property with the number of the export's commit
 NAMESPACE = "kfmt"  # in the directory's own catalog
@@ -47,17 +46,12 @@ class Iceberg:
         """The names of the table's files below its directory."""
         return frozenset() if self._table is None else frozenset(self._data_files(self._table))
 
-    def create(self, schema: pa.Schema) -> None:
-        """Make the table if it is missing."""
-        if self._table is None:
-            self._catalog.create_namespace_if_not_exists(self._namespace)
-            self._table = self._catalog.create_table(self._id, schema, location=self._place)
-
     def commit(self, number: int, added: Mapping[str, DataFile], removed: Set[str]) -> None:
-        """Add and remove files, all or nothing; raises OutputError."""
+        """Make the table if it is missing, and add and remove files; raises OutputError."""
         table = self._table
         if table is None:
-            return
+            self._catalog.create_namespace_if_not_exists(self._namespace)
+            table = self._catalog.create_table(self._id, schema_in(added), location=self._place)
         known = self._data_files(table) if removed else {}
         places = (f"{self._place}/{name}" for name in added)
         try:
