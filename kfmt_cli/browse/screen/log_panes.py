@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
@@ -14,7 +16,7 @@ from kfmt_cli.browse.screen.line_list import Fetch, LineList
 from kfmt_cli.browse.session import Session
 from kfmt_cli.browse.text_host import wrapped_lines
 from kfmt_cli.errors import KfmtError
-from kfmt_cli.findings.finding import Severity
+from kfmt_cli.findings.finding import is_error
 from kfmt_cli.render.style import count, grouped, safe
 
 NARROW = 110  # columns; on a narrower screen, bytes are under the lists
@@ -120,17 +122,13 @@ class LogPanes(Container):
 
     def open(self) -> None:
         """Show the open log."""
-        session = self.session
-        log = session.log
-        if log is None:
-            self._clear(session.trouble)
+        log = self.session.log
+        if log is None or not log.outline.n_rows:
+            self._clear()
             return
         log.resize(self._list_width)
         self.batches.show(log.outline.n_rows, self._batch_lines, log.heading)
-        if log.outline.n_rows:
-            self.select_row(0)
-        else:
-            self._clear(self._nothing_words())
+        self.select_row(0)
 
     def _nothing_words(self) -> str:
         log = self.session.log
@@ -140,9 +138,9 @@ class LogPanes(Container):
             return f"no batches match the filter {self.session.wanted.words}"
         return "the log is empty" if not log.outline.end else "no batches left"
 
-    def _clear(self, words: str) -> None:
-        shown = f"\x1b[1m {words}" if words else ""
-        self.batches.show_lines(wrapped_lines(shown, self._list_width) if words else [])
+    def _clear(self) -> None:
+        words = f"\x1b[1m {self._nothing_words()}"
+        self.batches.show_lines(wrapped_lines(words, self._list_width))
         for pane in (self.records, self.fields, self.bytes):
             pane.clear()
         self._rows, self._bytes = [], []
@@ -164,13 +162,10 @@ class LogPanes(Container):
     def grow(self) -> None:
         """Show newly added batches."""
         log = self.session.log
-        if log is None:
+        if log is None or not log.outline.n_rows:
             return
-        if not log.outline.n_rows:
-            return
-        was_empty = self.session.place is None
         self.batches.resize_to(log.outline.n_rows)
-        if was_empty:
+        if self.session.place is None:
             self.open()
 
     def select_row(self, row: int, offset: int | None = None) -> None:
@@ -201,18 +196,14 @@ class LogPanes(Container):
     def _record_lines(self) -> tuple[int, Fetch, str]:
         content = self.session.content
         width = max((self.records.size.width or self.batches.size.width) - 1, 40)
-        if content is None:
-            words = [Text(f" {self.session.trouble}", style="bold red")]
-            return len(words), lambda first, last: words[first:last], ""
-        if not content.n_records:
-            found = [Text(f" {safe(f.message)}", style="bold red") for f in content.findings]
-            words = found or [Text(" no readable records", style="dim")]
-            return len(words), lambda first, last: words[first:last], ""
-        return (
-            content.n_records,
-            lambda first, last: content.lines(first, last, width),
-            content.heading(width),
-        )
+        if content is not None and content.n_records:
+            lines = partial(content.lines, width=width)
+            return content.n_records, lines, content.heading(width)
+        found = content.findings if content is not None else ()
+        troubles = [safe(finding.message) for finding in found] or [self.session.trouble]
+        words = [Text(f" {trouble}", style="bold red") for trouble in troubles if trouble]
+        words = words or [Text(" no readable records", style="dim")]
+        return len(words), lambda first, last: words[first:last], ""
 
     @on(LineList.Moved, "#records")
     def record_moved(self, event: LineList.Moved) -> None:
@@ -270,12 +261,9 @@ class LogPanes(Container):
             else:
                 title = f" {parts[0].title}" if parts else ""
                 if session.record is not None:
-                    title = f" offset {content.offset(session.record)} in {parts[0].title}"
-                    if parts[0].codec:
-                        codec = parts[0].codec
-                        title = (
-                            f" offset {content.offset(session.record)}, decompressed with {codec}"
-                        )
+                    codec = parts[0].codec
+                    where = f", decompressed with {codec}" if codec else f" in{title}"
+                    title = f" offset {content.offset(session.record)}{where}"
                 self.fields.show(
                     len(self._rows),
                     lambda first, last: [field_text(row) for row in self._rows[first:last]],
@@ -390,10 +378,6 @@ class LogPanes(Container):
             return number
         at = f"batch {grouped(place.number)} at byte {grouped(place.position)}"
         bad = "" if place.crc_valid else " ✗ bad checksum"
-        errors = [
-            finding
-            for finding in (session.content.findings if session.content else [])
-            if finding.code.severity is Severity.ERROR
-        ]
+        errors = list(filter(is_error, session.content.findings if session.content else ()))
         more = f" ✗ {safe(errors[0].message)}" if errors else ""
         return f"{at}{bad}{more}   {number}"
