@@ -126,10 +126,9 @@ class BrowserApp(SearchingBrowser):
 
     def action_explain(self) -> None:
         """Explain the finding."""
-        finding = self.session.finding
-        if finding is None:
+        if self.session.finding is None:
             self.action_finding(1)
-            finding = self.session.finding
+        finding = self.session.finding
         if finding is None:
             return
         from kfmt_cli.commands.explain.command import Explain

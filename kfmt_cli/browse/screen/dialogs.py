@@ -177,7 +177,6 @@ class PageWindow(ModalScreen[None]):
 
     def on_mount(self) -> None:
         """Show the lines."""
-        lines = self._lines
         page = self.query_one("#page", LineList)
-        page.show_lines(lines, f" {self._title}   Esc closes")
+        page.show_lines(self._lines, f" {self._title}   Esc closes")
         page.focus()

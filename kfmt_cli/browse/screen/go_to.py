@@ -86,13 +86,10 @@ class GoingBrowser(BrowserLayout):
     def _is_later(self, goal: Goal) -> bool:
         """Whether a time is later than the first batch of the open log."""
         log = self.session.log
-        if log is None or not log.outline.n_rows:
-            return False
         try:
-            block, i = log.find(0)
+            return log is not None and bool(0 <= log.place(0).max_timestamp < goal.value)
         except KfmtError:
             return False
-        return 0 <= int(block.batches.max_timestamp[i]) < goal.value
 
     # Going there.
 
@@ -106,9 +103,7 @@ class GoingBrowser(BrowserLayout):
     def arrived(self) -> bool:
         """Go to the pending place if the outline reaches it; returns whether none is pending."""
         goal, log = self.goal, self.session.log
-        if goal is None:
-            return True
-        if log is None:
+        if goal is None or log is None:
             self.goal = None
             return True
         try:
