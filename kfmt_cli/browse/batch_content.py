@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.core.layout.tree import Node
 from kfmt_cli.core.times import time_text
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.partition_path import with_place
@@ -166,13 +165,9 @@ class BatchContent:
 
 def _lines(part: AnatomyPart, *, is_header: bool) -> Iterator[AnatomyLine]:
     for n, node in enumerate(part.nodes):
-        if n >= MOST_NODES or (is_header and _is_record(node)):
+        if n >= MOST_NODES or (is_header and node.name.startswith("record ")):
             return
         yield from part_lines(node)
-
-
-def _is_record(node: Node) -> bool:
-    return node.name.startswith("record ")
 
 
 def _of_record(lines: tuple[AnatomyLine, ...]) -> tuple[AnatomyLine, ...]:

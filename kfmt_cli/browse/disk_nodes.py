@@ -122,27 +122,23 @@ def _given(target: GivenPath) -> DiskNode:
     top = str(Path(target.path))
     if set(by_parent) <= {top}:
         return _directory(own, target.path, shown, by_parent.get(top, []), shown)
+    with_files = (
+        path for path, folder in named.items() if folder.files and not _is_partition(folder)
+    )
     inside = [
         _directory(
-            named.get(path), path, name_text(path), by_parent.get(path, []), _below(path, top)
+            named.get(path),
+            path,
+            name_text(path),
+            by_parent.get(path, []),
+            os.path.relpath(path, top),
         )
-        for path in sorted({*by_parent, *_with_files(target.folders)})
+        for path in sorted({*by_parent, *with_files})
     ]
     if len(inside) == 1 and inside[0].path != top:
         inside[0].label = inside[0].name
         return inside[0]
     return DiskNode(NodeKind.TOP, shown, target.path, shown, inside)
-
-
-def _with_files(folders: list[Folder]) -> set[str]:
-    """The directories that are not partitions but have broker files."""
-    return {
-        str(Path(folder.path)) for folder in folders if folder.files and not _is_partition(folder)
-    }
-
-
-def _below(path: str, top: str) -> str:
-    return os.path.relpath(path, top)
 
 
 def _is_partition(folder: Folder) -> bool:
@@ -178,8 +174,8 @@ def _files(folder: Folder | None) -> list[DiskNode]:
     if folder is None:
         return []
     inputs = [folder.input(name) for name in in_order(folder.readable)]
-    logs = [file_node(file) for file in inputs if file.kind.holds_batches]
-    return logs + [file_node(file) for file in inputs if not file.kind.holds_batches]
+    logs_first = sorted(inputs, key=lambda file: not file.kind.holds_batches)
+    return [file_node(file) for file in logs_first]
 
 
 def file_node(file: Input, *, whole_name: bool = False) -> DiskNode:
