@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import cycle, groupby
 from operator import itemgetter
 
 from rich.text import Text
@@ -32,15 +32,11 @@ class FieldRow:
 def field_rows(parts: list[ShownPart]) -> list[FieldRow]:
     """The fields of some parts; fields with bytes cycle through the colours."""
     rows = []
-    n = 0
+    colours = cycle(RICH_STYLES[colour] for colour in COLOURS)
     for i, part in enumerate(parts):
         for line in part.lines:
-            style = "bold" if not line.has_bytes else ""
-            if line.is_bit:
-                style = "dim"
-            elif not style:
-                style = RICH_STYLES[COLOURS[n % len(COLOURS)]]
-                n += 1
+            plain = "" if line.has_bytes else "bold"
+            style = "dim" if line.is_bit else plain or next(colours)
             rows.append(FieldRow(i, line, BAD if line.is_bad else style))
     return rows
 
