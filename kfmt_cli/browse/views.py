@@ -68,10 +68,10 @@ def _check(run: Run, place: ViewedPlace) -> None:
 def _lag(run: Run, place: ViewedPlace) -> None:
     from kfmt_cli.commands.state.command import ShowState, Wanted
 
-    ShowState(run, Wanted(), Limit()).paths(_groups(place.node, real=True))
+    ShowState(run, Wanted(), Limit()).paths(tuple(of.path for of in _groups(place.node)))
 
 
-def _groups(node: DiskNode, *, real: bool) -> tuple[str, ...]:
+def _groups(node: DiskNode) -> list[DiskNode]:
     """The partitions whose state is shown: the one given if it belongs to an internal topic,
     otherwise those with the groups' offsets; raises InputError if there are none."""
     from kfmt_cli.topics import known_topic
@@ -79,13 +79,12 @@ def _groups(node: DiskNode, *, real: bool) -> tuple[str, ...]:
     inside = list(node.partitions())
     names = {of: _topic(of) for of in inside}
     if len(inside) == 1 and known_topic(names[inside[0]]) is not None:
-        chosen = inside
-    else:
-        chosen = [of for of in inside if names[of] == GROUPS and of.size]
+        return inside
+    chosen = [of for of in inside if names[of] == GROUPS and of.size]
     if not chosen:
         words = f"no {GROUPS} partition here; look on the brokers that host it"
         raise InputError(f"{node.name or 'here'}: {words}")
-    return tuple(of.path if real else of.name for of in chosen)
+    return chosen
 
 
 def _topic(node: DiskNode) -> str | None:
@@ -130,8 +129,7 @@ def _look_up(run: Run, place: ViewedPlace) -> None:
     from kfmt_cli.broker.offsets.lookup import OFFSET
     from kfmt_cli.commands.index_check.command import show_lookups
 
-    if place.offset is not None:
-        show_lookups(run, place.node.paths, OFFSET, place.offset)
+    show_lookups(run, place.node.paths, OFFSET, place.offset)
 
 
 def _start(run: Run, place: ViewedPlace) -> None:
@@ -184,7 +182,7 @@ VIEWS: tuple[ListedView, ...] = (
         "Lag",
         "Which groups are lagging?",
         _lag,
-        lambda place: ["state", *_groups(place.node, real=False)],
+        lambda place: ["state", *(of.name for of in _groups(place.node))],
     ),
     ListedView("4", "Txn", "Which transactions are open?", _txn, _with_paths("txn")),
     ListedView(
