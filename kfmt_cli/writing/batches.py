@@ -8,7 +8,7 @@ does. Source: `org.apache.kafka.common.record.MemoryRecordsBuilder`,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -146,19 +146,14 @@ def seal(draft: DraftTable, body: bytearray, n_records: int) -> Written:
 
 def _compressed(plain: bytearray, ends: IntArray, codecs: IntArray) -> tuple[bytearray, IntArray]:
     """Compress the records of each batch, with room for its header."""
-    pieces = list(_pieces(bytes(plain), ends, codecs))
-    out = bytearray()
-    for piece in pieces:
-        out += bytes(HEADER_SIZE)
-        out += piece
-    return out, np.cumsum([HEADER_SIZE + len(piece) for piece in pieces])
-
-
-def _pieces(plain: bytes, ends: IntArray, codecs: IntArray) -> Iterator[bytes]:
-    start = 0
+    data, start = bytes(plain), 0
+    out, packed_ends = bytearray(), []
     for end, codec in zip(ends.tolist(), codecs.tolist(), strict=True):
-        yield compress(CODECS[codec], plain[start:end])
+        out += bytes(HEADER_SIZE)
+        out += compress(CODECS[codec], data[start:end])
+        packed_ends.append(len(out))
         start = end
+    return out, np.array(packed_ends, np.int64)
 
 
 def _with_headers(out: bytearray, ends: IntArray, drafts: DraftTable, counts: IntArray) -> Written:
