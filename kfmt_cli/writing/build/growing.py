@@ -47,18 +47,22 @@ class Growing:
         """Add batches; the last one stays open. Raises LineError."""
         self.close()
         _check_magic(drafts, records)
-        last = len(drafts) - 1
+        last, magic = len(drafts) - 1, int(drafts.magic[0])
         n = int(records.ends[last - 1]) if last else 0
         if last:
             rows = records.rows.select(slice(0, n))
             whole = Records(records.data, rows, records.headers, records.ends[:-1])
             drafts_whole = drafts.select(slice(0, last))
             self._count(drafts_whole, whole.counts)
-            self._put(_write(drafts_whole, whole))
+            self._put(
+                write_batches(drafts_whole, whole)
+                if magic == 2
+                else write_messages(drafts_whole, whole, magic)
+            )
             self.records += n
         rest = records.rows.select(slice(n, None)) if n else records.rows
         draft = drafts.select(slice(last, None))
-        body = bytearray(HEADER_SIZE if draft.magic[0] == 2 else 0)
+        body = bytearray(HEADER_SIZE if magic == 2 else 0)
         self.open = Open(draft, body)
         if len(rest):
             self.extend(Records(records.data, rest, records.headers, np.array([len(rest)])))
@@ -78,7 +82,7 @@ class Growing:
         owner = np.zeros(len(rows), np.int64)
         if magic == 2:
             batch.body += encode_records(draft, owner, records)[0]
-        elif _codec(draft):
+        elif draft.attributes[0] & CODEC_MASK:
             batch.body += encode_messages(draft, owner, records, magic)[0]
         else:
             records.ends = np.array([len(rows)])
@@ -117,16 +121,6 @@ class Growing:
             words = f"{records} declared, but no record lines follow; run dump with --records"
             raise wrong(int(drafts.number[i]), words)
         self.other_counts += int(other.sum())
-
-
-def _write(drafts: DraftTable, records: Records) -> Written:
-    """Encode batches of one magic."""
-    magic = int(drafts.magic[0])
-    return write_batches(drafts, records) if magic == 2 else write_messages(drafts, records, magic)
-
-
-def _codec(draft: DraftTable) -> int:
-    return int(draft.attributes[0]) & CODEC_MASK
 
 
 def _check_magic(drafts: DraftTable, records: Records) -> None:
