@@ -51,7 +51,7 @@ class RollingWriter(Unfinished):
 
     def __init__(self, staging: Staging, rolling: Rolling) -> None:
         self._staging = staging
-        self._rolling = rolling
+        self.rolling = rolling
         self._segment: SegmentWriter | None = None
         self._snapshot: Snapshot | None = None
         self._first_time: int | None = None
@@ -101,7 +101,7 @@ class RollingWriter(Unfinished):
         name = self._name(base_offset)
         self._names.add(name)
         self._segment = SegmentWriter(
-            self._staging, name, base_offset, self._rolling.index_interval_bytes
+            self._staging, name, base_offset, self.rolling.index_interval_bytes
         )
         self._first_time = None
         self.logs.setdefault(self._folder, []).append(self._segment)
@@ -129,7 +129,7 @@ class RollingWriter(Unfinished):
 
     def _room(self, segment: SegmentWriter, rest: Written) -> int:
         """The number of batches that go into the segment; at least one if it is empty."""
-        rolling, times = self._rolling, rest.max_timestamp
+        rolling, times = self.rolling, rest.max_timestamp
         full = rest.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
         if not segment.size and full[0]:
             raise InputError(

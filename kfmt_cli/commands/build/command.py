@@ -83,7 +83,7 @@ class Build:
         with staged(destination, force) as staging:
             run.left_over(staging.left_over)
             writer = RollingWriter(staging, self.rolling)
-            builder = SegmentBuilder(self.options, writer, self.rolling.by_file, self.topic)
+            builder = SegmentBuilder(self.options, writer, self.topic)
             with writer:
                 builder.build(self._pieces(source))
             if not writer.logs and not writer.snapshots:

@@ -73,8 +73,6 @@ class SegmentBuilder:
 
     options: Options
     writer: RollingWriter
-    by_file: bool
-    """Whether a segment begins when a line names another file."""
     topic: str | None = None
     """The topic to which all records are to belong; None for that of their lines."""
     ignored: int = 0
@@ -193,15 +191,16 @@ class SegmentBuilder:
     def _begin(self, line: Record | Batch, target: Target) -> None:
         """Continue with the file that a line names."""
         before, self._target = self._target, target
-        base = target.base_offset if self.by_file else None
+        by_file = self.writer.rolling.by_file
+        base = target.base_offset if by_file else None
         if before is None and self.options.base_offset is not None and target.snapshot is None:
             base = self.options.base_offset
         partition = self._partitions.setdefault(target.partition, OpenPartition())
         partition.start = base or 0
         partition.facts = None
-        if not self.by_file and before is not None and before.partition == target.partition:
+        if not by_file and before is not None and before.partition == target.partition:
             return
-        of_file = self.by_file and line.file is not None
+        of_file = by_file and line.file is not None
         if not self.writer.begin(target.folder, base, target.snapshot, of_file):
             raise wrong(line, f"lines of {line.file} must be contiguous; some came earlier")
 
