@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 import msgspec
 import numpy as np
@@ -157,10 +157,8 @@ class SummaryLine(Remark, tag="summary"):
 
 Line = Record | Batch | Remark
 _ANY_LINE = Record | Batch | FindingLine | FileLine | SummaryLine
-_BULK: tuple[msgspec.json.Decoder[Line], ...] = (
-    msgspec.json.Decoder(_ANY_LINE),  # every line has a type
-    msgspec.json.Decoder(Record),  # no line has a type, or all are records
-)
+_TYPED: msgspec.json.Decoder[Line] = msgspec.json.Decoder(_ANY_LINE)  # every line has a type
+_RECORDS: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Record)  # with or without one
 MOST_SHAPES = 1 << 16
 _sound_shapes: set[int] = set()  # shapes of lines without a duplicate key
 
@@ -170,13 +168,7 @@ class _TypeOfLine(msgspec.Struct):
 
 
 _decode_kind = msgspec.json.Decoder(_TypeOfLine)
-_KINDS: dict[str, msgspec.json.Decoder[Line]] = {
-    "record": msgspec.json.Decoder(Record),
-    "batch": msgspec.json.Decoder(Batch),
-    "finding": msgspec.json.Decoder(FindingLine),
-    "file": msgspec.json.Decoder(FileLine),
-    "summary": msgspec.json.Decoder(SummaryLine),
-}
+_KINDS = {line.__struct_config__.tag for line in get_args(_ANY_LINE)}
 
 
 def read_lines(path: str) -> Iterator[list[Line]]:
@@ -233,7 +225,7 @@ def whole_lines(source: Source) -> Iterator[LinesPiece]:
 
 def _decode(piece: LinesPiece, shapes: IntArray) -> list[Line] | None:
     """Decode all lines at once; None if one of them must be decoded separately."""
-    for decoder in _BULK:
+    for decoder in (_TYPED, _RECORDS):
         try:
             lines = decoder.decode_lines(piece.data)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -287,7 +279,7 @@ def _one_by_one(piece: LinesPiece) -> Iterator[Line]:
             kind = _decode_kind.decode(text).type
             if kind not in _KINDS:
                 raise wrong(number, f"only batch and record lines can be built, not {kind!r}")
-            line = _KINDS[kind].decode(text)
+            line = (_RECORDS if kind == "record" else _TYPED).decode(text)
             _check_keys(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise wrong(number, str(error)) from None
