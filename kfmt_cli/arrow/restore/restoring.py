@@ -24,7 +24,7 @@ from kfmt_cli.log.block import NO_TIMESTAMP, STORED_CRC_AT
 from kfmt_cli.log.records import Records
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.log_tables import RecordTable
-from kfmt_cli.writing.batches import CODEC_MASK, DraftTable, Written
+from kfmt_cli.writing.batches import CODEC_MASK, GIVEN, DraftTable, Written
 from kfmt_cli.writing.build.drafts import draft, must_part
 from kfmt_cli.writing.build.growing import Growing
 from kfmt_cli.writing.build.parse import COLUMNS
@@ -39,10 +39,7 @@ OF_RECORDS = (
     *(*OF_DESCRIBED, "producer_id", "producer_epoch", "sequence", "transactional", "control"),
     *("file", "batch_position"),
 )
-_OF_HEADERS = (
-    *("magic", "base_offset", "partition_leader_epoch", "attributes", "last_offset_delta"),
-    *("base_timestamp", "max_timestamp", "producer_id", "producer_epoch", "base_sequence"),
-)
+_OF_HEADERS = ("magic", *GIVEN)
 OF_BATCHES = (*_OF_HEADERS, "last_offset", "records_count", "crc", "crc_valid", "file")
 _FACTS = ("producer_id", "producer_epoch", "transactional", "control", "batch_position")
 
