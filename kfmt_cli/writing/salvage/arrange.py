@@ -100,22 +100,16 @@ def arrange(logs: Sequence[HeldBatches], spare: HeldBatches | None = None) -> Ar
     in_chain = [_chain(log, *rows.bounds[i]) for i, log in enumerate(logs)]
     inside = [_inside(log, *rows.bounds[i]) for i, log in enumerate(logs)]
     misnamed = [not (chain & mine).any() for chain, mine in zip(in_chain, inside, strict=True)]
-    waiting: list[tuple[int, IntArray]] = []
-    for i, log in enumerate(logs):
-        if log.replaces:
-            waiting.append((i, np.flatnonzero(in_chain[i])))
-    for i, log in enumerate(logs):
-        if not log.replaces:
-            waiting.append((i, np.flatnonzero(in_chain[i] & inside[i])))
-    for i, log in enumerate(logs):
-        if misnamed[i] and not log.replaces:
-            waiting.append((i, np.flatnonzero(in_chain[i])))
+    others = [i for i, log in enumerate(logs) if not log.replaces]
+    waiting = [(i, in_chain[i]) for i, log in enumerate(logs) if log.replaces]
+    waiting += ((i, in_chain[i] & inside[i]) for i in others)
+    waiting += ((i, in_chain[i]) for i in others if misnamed[i])
     refused: list[tuple[int, int]] = []
     for i, chosen in waiting:
-        refused += ((i, row) for row in taken.add(i, logs[i], chosen))
-    for i, log in enumerate(logs):
-        if not log.replaces and not misnamed[i]:
-            refused += _beyond(taken, i, log, in_chain[i] & ~inside[i])
+        refused += ((i, row) for row in taken.add(i, logs[i], np.flatnonzero(chosen)))
+    for i in others:
+        if not misnamed[i]:
+            refused += _beyond(taken, i, logs[i], in_chain[i] & ~inside[i])
     for i, log in enumerate(logs):
         refused += _moved(taken, i, log, in_chain[i], rows.bounds[i])
     if spare is not None:

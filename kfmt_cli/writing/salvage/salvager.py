@@ -159,7 +159,7 @@ class Salvager:
             for piece in self._pieces(opened, base, advance):
                 findings = total.join(piece.stretch)
                 found(findings)
-                self._piece(piece, done, holes, findings)
+                self._piece(piece, holes, findings)
             done.bytes = opened.reader.bytes_read
             holes.close(done.bytes, None if until == NO_END else until)
         self.last_offset = done.last_offset
@@ -189,16 +189,10 @@ class Salvager:
             for part in decompress_ahead(block, self.limit):
                 yield from runs(part)
 
-    def _piece(
-        self,
-        piece: _SalvagedPiece,
-        done: Salvaged,
-        holes: Holes,
-        findings: list[Finding],
-    ) -> None:
+    def _piece(self, piece: _SalvagedPiece, holes: Holes, findings: list[Finding]) -> None:
         """Copy the undamaged batches that have a place. The remains of damaged ones may have taken
         it."""
-        batches = piece.run.batches
+        batches, done = piece.run.batches, holes.done
         beyond = batches.last_offset >= holes.until
         early = ~beyond & (batches.base_offset <= done.last_offset)
         left_out = [
