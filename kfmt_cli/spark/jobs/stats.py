@@ -146,15 +146,17 @@ def run_job(context: Context) -> JobSummary:
     return summary
 
 
-def _times(found: Counted) -> dict[str, int | None]:
-    return {"first_time": micros(found.first_time), "last_time": micros(found.last_time)}
+def _totals(found: Counted) -> dict[str, Any]:
+    """What is said of topics, partitions and producers."""
+    numbers = {name: getattr(found, name) for name in ("batches", "records", "bytes")}
+    times = {name: micros(getattr(found, name)) for name in ("first_time", "last_time")}
+    return {**numbers, **times}
 
 
 def _partitions(found: dict[tuple[str | None, int | None], Counted]) -> Iterator[dict[str, Any]]:
     for (topic, partition), counted in sorted(found.items(), key=lambda of: _order(*of[0])):
-        names = ("batches", "records", "bytes", "first_offset", "last_offset")
-        numbers = {name: getattr(counted, name) for name in names}
-        yield {"topic": topic, "partition": partition, **numbers, **_times(counted)}
+        offsets = {name: getattr(counted, name) for name in ("first_offset", "last_offset")}
+        yield {"topic": topic, "partition": partition, **offsets, **_totals(counted)}
 
 
 def _order(topic: str | None, number: int | None) -> tuple[str, int]:
@@ -176,14 +178,11 @@ def _topics(found: dict[tuple[str | None, int | None], Counted]) -> list[dict[st
             {
                 "topic": topic,
                 "partitions": len(parts),
-                "batches": whole.batches,
-                "records": whole.records,
-                "bytes": whole.bytes,
                 "records_per_batch": _ratio(whole.records, whole.batches, 1),
                 "bytes_per_record": _ratio(whole.bytes, whole.records, 1),
                 "codecs": ",".join(codecs),
                 "skew": _ratio(largest * len(parts), whole.bytes, 2),
-                **_times(whole),
+                **_totals(whole),
             }
         )
     return sorted(rows, key=lambda row: (-row["bytes"], row["topic"] or ""))
@@ -194,14 +193,11 @@ def _producers(found: dict[tuple[str | None, int], Counted]) -> list[dict[str, A
         {
             "topic": topic,
             "producer_id": None if producer == NONE else producer,
-            "batches": counted.batches,
-            "records": counted.records,
-            "bytes": counted.bytes,
             "records_per_batch": _ratio(counted.records, counted.batches, 1),
             "bytes_per_batch": _ratio(counted.bytes, counted.batches, 1),
             "compressed": _ratio(counted.compressed, counted.batches, 3),
             "last_epoch": counted.last_epoch,
-            **_times(counted),
+            **_totals(counted),
         }
         for (topic, producer), counted in found.items()
     ]
