@@ -58,7 +58,6 @@ OPTIONS = {
         "private key file (PKCS #8) on the driver, for segments encrypted by Aiven's tiered storage"
     ),
 }
-KNOWN = {name for names in OPTIONS for name in names.lower().split(", ")}
 # Former names of bounds.
 FORMER = {
     "startoffset": "firstoffset",
@@ -142,9 +141,8 @@ def _checked(options: Mapping[str, str]) -> dict[str, str]:
     given: dict[str, str] = {}
     for name, value in options.items():
         plain = _plain(name)
-        if plain not in KNOWN and plain != "parallelism":
-            near = _near(plain, list(SPELLED), SPELLED)
-            raise UsageError(f"kfmt: no option {plain!r}{near}")
+        if plain not in SPELLED and plain != "parallelism":
+            raise UsageError(f"kfmt: no option {plain!r}{_near(plain, list(SPELLED))}")
         if plain in given and given[plain] != value:
             both = hidden(f"{given[plain]!r} and {value!r}")
             raise UsageError(f"kfmt: option {_spelled(plain)} is given twice, as {both}")
@@ -156,17 +154,15 @@ def _checked(options: Mapping[str, str]) -> dict[str, str]:
     return given
 
 
-def _near(name: str, names: Sequence[str], spelled: Mapping[str, str] | None = None) -> str:
+def _near(name: str, names: Sequence[str]) -> str:
     """The end of a message about an unknown name: the nearest ones, or all."""
-    by_name = spelled or {}
-    near = [by_name.get(close, close) for close in get_close_matches(name, names, 2, 0.6)]
-    if near:
-        return f"; did you mean {' or '.join(near)}?"
-    return f"; choose from {', '.join(by_name.get(one, one) for one in names)}"
+    if near := get_close_matches(name, names, 2, 0.6):
+        return f"; did you mean {' or '.join(map(_spelled, near))}?"
+    return f"; choose from {', '.join(map(_spelled, names))}"
 
 
 def _spelled(name: str) -> str:
-    """The name of an option as it is documented."""
+    """The name of an option as it is documented; another name as it is."""
     return SPELLED.get(name, name)
 
 
