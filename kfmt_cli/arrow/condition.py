@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 from typing import Any
 
@@ -48,7 +48,7 @@ class Condition:
     def selection(self, table: str) -> Selection:
         """The bounds that all rows of a table have if they pass."""
         if has_records(table):
-            since, until = self._range("timestamp", _time, -_MOST_TIME, _MOST_TIME)
+            since, until = self._range("timestamp", TIME, -_MOST_TIME, _MOST_TIME)
             first_time = None if since is None else since // 1000
             last_time = None if until is None else -(-until // 1000)
             return Selection(*self._offsets("offset"), first_time, last_time)
@@ -58,16 +58,16 @@ class Condition:
         return Selection()
 
     def _offsets(self, name: str) -> tuple[int | None, int | None]:
-        return self._range(name, _offset, 0, _MOST_OFFSET)
+        return self._range(name, pa.int64(), 0, _MOST_OFFSET)
 
     def _range(
-        self, name: str, scalar: Callable[[int], pa.Scalar], low: int, high: int
+        self, name: str, type_: pa.DataType, low: int, high: int
     ) -> tuple[int | None, int | None]:
         """The least and the largest value of a column in rows that pass; None if any is
         possible."""
         if not self._bounds(name):
             return None, None
-        field = pc.field(name)
+        field, scalar = pc.field(name), partial(pa.scalar, type=type_)
         least = _first(lambda value: self._can_pass(field <= scalar(value)), low, high)
         beyond = _first(lambda value: not self._can_pass(field >= scalar(value)), -high, high)
         return None if least == low else least, None if beyond == high else beyond - 1
@@ -88,14 +88,6 @@ class Condition:
 def _is(name: str, value: object) -> Any:
     field = pc.field(name)
     return field.is_null() if value is None else field == value
-
-
-def _offset(value: int) -> pa.Scalar:
-    return pa.scalar(value, pa.int64())
-
-
-def _time(value: int) -> pa.Scalar:
-    return pa.scalar(value, TIME)
 
 
 def _first(is_true: Callable[[int], bool], low: int, high: int) -> int:
