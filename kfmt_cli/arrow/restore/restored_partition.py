@@ -117,18 +117,13 @@ def restore_partition(files: ExportedPartition, to: str, codec: int | None) -> R
             raise UsageError(f"{folder}: already exists, and kfmt has not restored it")
         rmtree(folder)
     put_json(mark, {"of": of})
-    counts = _restored(files, str(folder), codec)
-    put_json(mark, {"of": of, "counts": asdict(counts)})
-    return counts
-
-
-def _restored(files: ExportedPartition, folder: str, codec: int | None) -> RestoredCounts:
     rolling = Rolling()
-    with staged(folder) as staging:
+    with staged(str(folder)) as staging:
         made = restored(files, staging, "", rolling, codec)
         for segments in made.writer.logs.values():
             for _ in write_derived(staging, "", segments, rolling.index_interval_bytes):
                 pass
+    put_json(mark, {"of": of, "counts": asdict(made.counts)})
     return made.counts
 
 

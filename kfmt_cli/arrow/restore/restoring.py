@@ -215,7 +215,7 @@ class PartitionRestorer:
         if n and is_sound:
             records = records_of_rows(rows.slice(0, n))
             self._undeclared += 0 if is_v2 else n
-            self._extend(records, n)
+            self._growing.extend(records)
         return rows.slice(n)
 
     def _check(self, offsets: IntArray, starts: IntArray, ends: IntArray) -> None:
@@ -284,7 +284,7 @@ class PartitionRestorer:
         n = int(firsts[0]) if len(firsts) else len(table)
         if n:
             part = Records(records.data, table.select(slice(0, n)), records.headers, np.array([n]))
-            self._extend(part, n)
+            self._growing.extend(part)
         if not len(firsts):
             return
         rest = table.select(slice(n, None))
@@ -297,10 +297,6 @@ class PartitionRestorer:
         drafts.base_sequence = numbers(rows.column("sequence"))[firsts]
         drafts.declared = -1
         self._growing.add(drafts, Records(records.data, rest, records.headers, ends))
-
-    def _extend(self, records: Records, n: int) -> None:
-        records.ends = np.array([n])
-        self._growing.extend(records)
 
     def _put(self, written: Written) -> None:
         self.counts.batches += len(written)
