@@ -159,13 +159,10 @@ class KeptSide(Side):
     """A copy whose batches are kept as columns."""
 
     kept: list[PieceColumns] = field(default_factory=list)
-    pieces: dict[str, Piece] = field(default_factory=dict)
-    """Its pieces by path."""
 
     def batches(self) -> Iterator[ReplicaBatches]:
         """Its batches in order; raises InputError."""
         for kept in self.kept:
-            self.pieces[kept.piece.path] = kept.piece
             for batches in kept_batches(kept.file, kept.start, kept.end):
                 yield self._of_run(Block(kept.piece.path, b"", 0, batches))
 
@@ -175,7 +172,7 @@ class KeptComparison(Comparison):
 
     def __init__(self, a: KeptSide, b: KeptSide) -> None:
         super().__init__(a, b)
-        self._pieces: tuple[dict[str, Piece], ...] = a.pieces, b.pieces
+        self._pieces = [{kept.piece.path: kept.piece for kept in its.kept} for its in (a, b)]
 
     def _differs(self, mine: list[ReplicaBatch], its: list[ReplicaBatch]) -> int | None:
         a, b = (
