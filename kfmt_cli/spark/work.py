@@ -159,18 +159,13 @@ def _do(job: Job, request: Request, to: str, done: str, run: int, share: bytes) 
     request = replace(request, in_folders=known)
     with telling(pieces[0]), at_hand(request, pieces):
         results = job.work(request, pieces, to)
-    kept = {
-        name_of(piece.path, piece.start): {**result, "about": _identity(piece, request, result)}
-        for piece, result in zip(pieces, results, strict=True)
-    }
+    kept = {}
+    for piece, result in zip(pieces, results, strict=True):
+        # An input that could not be read is read again by the next run.
+        valid_for = None if is_unread(result) else about(piece, request)
+        kept[name_of(piece.path, piece.start)] = {**result, "about": valid_for}
     put_json(f"{done}/{file_of(pieces, run)}", kept)
     return SLOW if interpreted() else b""
-
-
-def _identity(piece: Piece, request: Request, result: Mapping[str, Any]) -> list[object] | None:
-    """What a stored result is valid for; None for that of an input that could not be read, which is
-    read again by the next run."""
-    return None if is_unread(result) else about(piece, request)
 
 
 def is_unread(result: Mapping[str, Any]) -> bool:
