@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, TypeVar
@@ -303,12 +303,10 @@ class Follower:
 
     # A partition.
 
-    @contextmanager
-    def _opening(self, partition: PartitionLogs) -> Iterator[None]:
+    def _opening(self, partition: PartitionLogs) -> AbstractContextManager[None]:
         """Make the segments of a partition open as what they are."""
         logs = {log.path: log for copy in partition.copies for log in copy.logs}
-        with at_hand(self.request, logs.values()):
-            yield
+        return at_hand(self.request, logs.values())
 
     def _advanced(self, partition: PartitionLogs, before: Position | None, room: Room) -> Position:
         """The position after as much of a partition as there is room for."""
