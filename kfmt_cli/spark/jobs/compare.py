@@ -9,7 +9,6 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -95,10 +94,10 @@ def run_job(context: Context) -> JobSummary:
         dict.fromkeys(("partitions", "segments", "bytes", "batches", "records"), 0)
     )
     ranges: Counter[str] = Counter()
-    with ExitStack() as files:
-        table = files.enter_context(context.table_file("ranges/part-0", COMPARED_RANGE))
-        of_findings = files.enter_context(context.table_file("findings/part-0", FINDINGS))
-        summary.table = of_findings
+    with (
+        context.table_file("ranges/part-0", COMPARED_RANGE) as table,
+        context.table_file("findings/part-0", FINDINGS) as summary.table,
+    ):
         pairs = _pairs(context, ledger, summary)
         shown: list[dict[str, object]] = []
         for row in merged_rows(_compared(context, pairs)):
@@ -117,7 +116,7 @@ def run_job(context: Context) -> JobSummary:
     left = sum(ranges.values()) - ranges[RangeStatus.IDENTICAL.value] - len(shown)
     if left:
         summary.lines.append(f"and {grouped(left)} more ranges that are not identical")
-    summary.written = [table.path, of_findings.path]
+    summary.written = [table.path, summary.table.path]
     return summary
 
 

@@ -130,8 +130,7 @@ def run_job(context: Context) -> JobSummary:
     summary = JobSummary(dict.fromkeys(("segments", "bytes", *tables, "errors"), 0))
     results = run(context.spark, request, ledger, context.advance)
     live = Live(bool(ledger.stale))
-    with context.table_file("findings/part-0", FINDINGS) as table:
-        summary.table = table
+    with context.table_file("findings/part-0", FINDINGS) as summary.table:
         for piece, result in results:
             summary.numbers["segments"] += piece.start == 0
             summary.numbers["bytes"] += piece.end - piece.start
@@ -144,5 +143,5 @@ def run_job(context: Context) -> JobSummary:
     context.lease.check(context.to)
     target.commit(live)
     summary.lines += target.told()
-    summary.written = [*(f"{context.to}/{name}" for name in tables), table.path]
+    summary.written = [*(f"{context.to}/{name}" for name in tables), summary.table.path]
     return summary

@@ -6,7 +6,6 @@ Records are found in columns: rows are made of the matches only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
 
@@ -103,10 +102,10 @@ def run_job(context: Context) -> JobSummary:
     request = replace(context.request, in_folders=known)
     summary = JobSummary(dict.fromkeys(("segments", "bytes", "places", "errors"), 0))
     folder = ledger.job.folder(ledger.to)
-    with ExitStack() as files:
-        of_findings = files.enter_context(context.table_file("findings/part-0", FINDINGS))
-        table = files.enter_context(context.table_file("found/part-0", FOUND_RECORDS))
-        summary.table = of_findings
+    with (
+        context.table_file("findings/part-0", FINDINGS) as summary.table,
+        context.table_file("found/part-0", FOUND_RECORDS) as table,
+    ):
         for piece, result in context.results(ledger, summary, request):
             summary.numbers["segments"] += piece.start == 0
             summary.numbers["bytes"] += piece.end - piece.start
@@ -118,7 +117,7 @@ def run_job(context: Context) -> JobSummary:
     summary.sum_up()
     summary.numbers |= {"places": table.rows, "errors": summary.errors}
     summary.errors += not table.rows  # as `kfmt find`
-    summary.written = [table.path, of_findings.path]
+    summary.written = [table.path, summary.table.path]
     return summary
 
 
