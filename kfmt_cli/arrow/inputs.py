@@ -172,7 +172,7 @@ def _wanted(
     for piece in found:
         if stem_of(piece.path) in stated:
             continue
-        if piece.trouble or _is_wanted(request, partition_of(piece.path)[0]):
+        if piece.trouble or request.wants(partition_of(piece.path)[0]):
             yield piece
             if piece.kind is LOG and piece.base_offset is not None:
                 known = first.get(piece.place, piece.base_offset)
@@ -181,7 +181,7 @@ def _wanted(
     read = partial(_as_broker, request, stated, manifests)
     for piece in map_ordered(read, tiered, CONNECTIONS):
         is_local_too = piece.place in first and piece.base >= first[piece.place]
-        if piece.trouble or (_is_wanted(request, piece.place[0]) and not is_local_too):
+        if piece.trouble or (request.wants(piece.place[0]) and not is_local_too):
             yield piece
 
 
@@ -215,10 +215,6 @@ def _is_marked(folder: str, given: str) -> bool:
     """Whether a broker has marked a directory under a given path."""
     name = folder.rpartition("/")[2]
     return mark_of(name) != "" and name not in given.split("/")
-
-
-def _is_wanted(request: Request, topic: str | None) -> bool:
-    return not request.topics or topic in request.topics
 
 
 def reader_of(request: Request, piece: Piece) -> PieceReader:

@@ -70,6 +70,10 @@ class Request:
         """The decoder for the keys and values of a topic; None if there is none."""
         return decoder_for(topic) or self.payloads.decoder
 
+    def wants(self, topic: str | None) -> bool:
+        """Whether the records of a topic are to be read."""
+        return not self.topics or topic in self.topics
+
     def wanted_of(self, piece: Piece) -> Selection:
         """The selection of records in a piece."""
         return self.in_folders.get(piece.folder, self.asked.wanted)

@@ -66,13 +66,9 @@ def keep(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
     """Check pieces as `verify` does, and keep their batches; of a table, find the partitions."""
     segments = [piece for piece in pieces if not is_exported(piece)]
     kept = iter(keep_batches(request, segments, to, part_name(pieces)) if segments else ())
-    return [_of_table(request, piece) if is_exported(piece) else next(kept) for piece in pieces]
-
-
-def _of_table(request: Request, piece: Piece) -> Result:
-    """The partitions with records in a file of a table."""
-    topics = request.topics
-    return spans_kept(piece, lambda topic: not topics or topic in topics)
+    return [
+        spans_kept(piece, request.wants) if is_exported(piece) else next(kept) for piece in pieces
+    ]
 
 
 def prepare(context: Context) -> Ledger:
