@@ -40,18 +40,10 @@ def session_of(
     return session
 
 
-def browse_paths(
-    paths: tuple[str, ...],
-    theme: str,
-    topic: str | None,
-    payloads: Payloads,
-    decoding: tuple[str, ...],
-    limit: Limit,
-) -> int:
-    """Browse some paths; the exit code. Raises InputError, UsageError."""
+def show_session(session: Session, theme: str) -> int:
+    """Browse the paths of a session; the exit code."""
     from kfmt_cli.browse.screen.app import BrowserApp
 
-    session = session_of(paths, topic, payloads, decoding, limit)
     app = BrowserApp(session, theme=theme)
     if sys.stdout.isatty() and sys.stdin.isatty():
         app.run()

@@ -52,9 +52,10 @@ def browse(
         import textual  # noqa: F401
     except ImportError:
         raise UsageError("kfmt browse needs Textual: pip install 'kfmt-cli[browse]'") from None
-    from kfmt_cli.browse.launch import browse_paths
+    from kfmt_cli.browse.launch import session_of, show_session
 
-    return browse_paths(paths or (".",), theme, topic, payloads, _decoding(), common.limit)
+    session = session_of(paths or (".",), topic, payloads, _decoding(), common.limit)
+    return show_session(session, theme)
 
 
 def _decoding() -> tuple[str, ...]:
