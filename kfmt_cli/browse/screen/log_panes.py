@@ -124,7 +124,10 @@ class LogPanes(Container):
         """Show the open log."""
         log = self.session.log
         if log is None or not log.outline.n_rows:
-            self._clear()
+            words = f"\x1b[1m {self._nothing_words()}"
+            self.batches.show_lines(wrapped_lines(words, self._list_width))
+            self.records.clear()
+            self._show_fields()
             return
         log.resize(self._list_width)
         self.batches.show(log.outline.n_rows, self._batch_lines, log.heading)
@@ -137,14 +140,6 @@ class LogPanes(Container):
         if self.session.wanted:
             return f"no batches match the filter {self.session.wanted.words}"
         return "the log is empty" if not log.outline.end else "no batches left"
-
-    def _clear(self) -> None:
-        words = f"\x1b[1m {self._nothing_words()}"
-        self.batches.show_lines(wrapped_lines(words, self._list_width))
-        for pane in (self.records, self.fields, self.bytes):
-            pane.clear()
-        self._rows, self._bytes = [], []
-        self.post_message(self.Changed())
 
     @property
     def _list_width(self) -> int:
