@@ -25,7 +25,6 @@ from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import Block, batch_finding, is_legacy, max_timestamps, runs, split
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.records import Records, expansion, fill
-from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.writing.batches import Written, write_batches
 from kfmt_cli.writing.build.drafts import BatchBounds, cut, draft, must_part
 from kfmt_cli.writing.convert.compare import common_form
@@ -126,12 +125,7 @@ class Converter:
         before: the last offset kept from earlier parts. It is known late, as parts are processed
         concurrently; a part that overlaps earlier ones is processed again.
         """
-        batches = part.batches
-        good = batches.crc_valid == 1
-        if not len(batches):
-            no_rows = RecordTable.zeros(0)
-            records = Records(b"", no_rows, NO_HEADERS, np.zeros(0, np.int64))
-            return Intact(part, records, good, part.findings, None, None, bytearray())
+        good = part.batches.crc_valid == 1
         records = read_records(part, self.limit)
         findings = [*part.findings, *records.findings]
         if not is_legacy(part):
