@@ -46,11 +46,7 @@ class _RecordCursor:
         head = self.head
         if head is None:
             return None
-        n = (
-            len(head)
-            if last >= self.last
-            else int(np.searchsorted(offsets_of(head), last, "right"))
-        )
+        n = int(np.searchsorted(offsets_of(head), last, "right"))
         if n == len(head):
             self._next()
             return head
