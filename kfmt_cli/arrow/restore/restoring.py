@@ -325,11 +325,10 @@ def _drafts_of(chosen: dict[str, Any], records: Records, counts: IntArray) -> Dr
     drafts.last_offset_delta = chosen["last_offset"] - chosen["base_offset"]
     drafts.declared, drafts.max_given = -1, 1
     filled = np.flatnonzero(counts)
-    if len(filled):
-        firsts = (np.cumsum(counts) - counts)[filled]
-        times = records.rows.timestamp
-        largest = np.maximum.reduceat(times, firsts)
-        for name, values in (("base_timestamp", times[firsts]), ("max_timestamp", largest)):
-            known = chosen[name][filled]
-            drafts[name][filled] = np.where(known == NO_TIMESTAMP, values, known)
+    firsts = (np.cumsum(counts) - counts)[filled]
+    times = records.rows.timestamp
+    largest = np.maximum.reduceat(times, firsts)
+    for name, values in (("base_timestamp", times[firsts]), ("max_timestamp", largest)):
+        known = chosen[name][filled]
+        drafts[name][filled] = np.where(known == NO_TIMESTAMP, values, known)
     return drafts

@@ -162,15 +162,14 @@ def _headers(
     filled = np.flatnonzero(counts)
     firsts = (records.ends - counts)[filled]
     lasts, largest, first_times = bases.copy(), np.full(len(bases), -1), np.full(len(bases), -1)
-    if len(filled):
-        lasts[filled] = rows.offset[records.ends[filled] - 1]
-        largest[filled] = np.maximum.reduceat(rows.timestamp, firsts)
-        first_times[filled] = rows.timestamp[firsts]
-        early = np.flatnonzero(rows.offset[firsts] < bases[filled])
-        if len(early):
-            row = int(firsts[early[0]])
-            words = f"offset {rows.offset[row]} is before its batch's base_offset"
-            raise wrong(int(rows["line"][row]), f"{words} {bases[filled[early[0]]]}")
+    lasts[filled] = rows.offset[records.ends[filled] - 1]
+    largest[filled] = np.maximum.reduceat(rows.timestamp, firsts)
+    first_times[filled] = rows.timestamp[firsts]
+    early = np.flatnonzero(rows.offset[firsts] < bases[filled])
+    if len(early):
+        row = int(firsts[early[0]])
+        words = f"offset {rows.offset[row]} is before its batch's base_offset"
+        raise wrong(int(rows["line"][row]), f"{words} {bases[filled[early[0]]]}")
     drafts.number = np.array([line.number for line in lines], np.int64)
     drafts.magic = integers(lines, "magic", 2)
     if options.magic is not None:
@@ -299,8 +298,6 @@ def _parts(parts: DraftTable, records: Records, is_first: BoolArray) -> DraftTab
     rows = records.rows
     counts = records.counts
     filled = np.flatnonzero(counts)
-    if not len(filled):
-        return parts
     firsts = (records.ends - counts)[filled]
     later = ~is_first[filled]
     bases = parts.base_offset.copy()

@@ -120,9 +120,7 @@ def record_sizes(rows: RecordTable) -> IntArray:
 def draft(rows: RecordTable, firsts: IntArray, codecs: IntArray | int) -> DraftTable:
     """The headers of batches that begin at these rows, without a producer."""
     drafts = DraftTable.zeros(len(firsts))
-    if not len(firsts):
-        return drafts
-    lasts = np.append(firsts[1:], len(rows)) - 1
+    lasts = np.append(firsts[1:], len(rows))[: len(firsts)] - 1
     offset, times = rows.offset, rows.timestamp
     drafts.magic = 2
     drafts.base_offset = offset[firsts]

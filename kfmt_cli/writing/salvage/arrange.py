@@ -235,9 +235,8 @@ class _Taken:
         order = np.argsort(log.base[chosen], kind="stable")
         chosen = chosen[order]
         sound = np.ones(len(chosen), np.bool_)
-        if len(chosen):
-            reach = np.maximum.accumulate(log.last[chosen])
-            sound[1:] = log.base[chosen][1:] > reach[:-1]
+        reach = np.maximum.accumulate(log.last[chosen])
+        sound[1:] = log.base[chosen][1:] > reach[:-1]
         refused = [*rows[~free].tolist(), *chosen[~sound].tolist()]
         chosen = chosen[sound]
         at = np.searchsorted(self.base, log.base[chosen])
