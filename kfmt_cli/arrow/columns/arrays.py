@@ -74,12 +74,8 @@ def headers(
     offsets = np.zeros(len(counts) + 1, np.int32)
     counts = np.where(given, counts, 0)
     offsets[1:] = np.cumsum(counts)
-    n = int(offsets[-1])
-    if n:
-        rows = np.repeat(firsts - offsets[:-1], counts) + np.arange(n)
-        children = children[:, rows]
-    else:
-        children = children[:, :0]
+    rows = np.repeat(firsts - offsets[:-1], counts) + np.arange(offsets[-1])
+    children = children[:, rows]
     keys = octets(data, children[0], children[1])
     names = text(keys)
     is_whole = pc.equal(names.cast(pa.binary()), keys)

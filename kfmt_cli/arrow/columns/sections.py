@@ -102,14 +102,13 @@ def array_of(part: ArrowPart, column: Column) -> pa.Array:
     if not part.has(column.at):
         return pa.nulls(len(part), type_of(column))
     section, values = part.section, part[column.at]
+    given = _given(part, column, values)
     if column.kind.is_bytes:
         sizes = part[f"{column.at}_size"]
-        given = _given(part, column, values)
         if given is not None:
             sizes = np.where(given, sizes, -1)
         found = arrays.octets(section.data, values, sizes)
         return found if column.kind is ColumnKind.BYTES else arrays.text(found)
-    given = _given(part, column, values)
     if column.unit == MILLISECONDS:
         return arrays.times(values, given)
     if column.kind is ColumnKind.HEADERS:
