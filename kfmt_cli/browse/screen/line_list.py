@@ -131,8 +131,7 @@ class LineList(ScrollView, can_focus=True):
         width = self.size.width
         if y == 0:
             style = self.get_component_rich_style("line-list--heading")
-            text = self._text(self.heading)
-            plain = Text(text.plain)
+            plain = Text(self._text(self.heading).plain)
             strip = Strip(plain.render(self.app.console)).crop(int(self.scroll_offset.x))
             return strip.crop_extend(0, width, style).apply_style(style)
         row = int(self.scroll_offset.y) + y - 1
@@ -206,12 +205,10 @@ class LineList(ScrollView, can_focus=True):
             self.scroll_relative(y=by, animate=False)
 
     def action_page(self, by: int) -> None:
-        height = max(self.size.height - 2, 1)
+        by *= max(self.size.height - 2, 1)
+        self.scroll_relative(y=by, animate=False, force=self._has_cursor)
         if self._has_cursor:
-            self.scroll_relative(y=by * height, animate=False, force=True)
-            self.go(self.cursor + by * height)
-        else:
-            self.scroll_relative(y=by * height, animate=False)
+            self.go(self.cursor + by)
 
     def action_end(self, is_last: int) -> None:
         if self._has_cursor:
