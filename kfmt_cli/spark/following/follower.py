@@ -348,8 +348,7 @@ class Follower:
                 f"read up to offset {at.offset}, and {departure.words}"
             )
             epoch = self._ends.epoch_before(copy.logs, departure.offset)
-            began = Position.at(departure.offset, at.restarts + 1)
-            return copy, replace(began, epoch=-1 if epoch is None else epoch)
+            return copy, replace(Position.at(departure.offset, at.restarts + 1), epoch=epoch)
         return copy, at
 
     def _furthest(self, copies: Sequence[Copy], at: Position) -> Copy:
@@ -406,8 +405,7 @@ class Follower:
                 break
         if at.epoch < 0 and at.byte == 0 and logs[0].base < at.offset == logs[-1].base:
             # The last segment is empty: the batch before is in the one before.
-            epoch = self._ends.epoch_before(logs, at.offset)
-            at = replace(at, epoch=-1 if epoch is None else epoch)
+            at = replace(at, epoch=self._ends.epoch_before(logs, at.offset))
         return replace(at, first=begin.first, restarts=begin.restarts)
 
     def _beyond(self, log: Piece, at: Position, following: int) -> Position:

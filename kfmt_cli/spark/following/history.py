@@ -124,14 +124,14 @@ class Ends:
         if at.epoch < 0:
             return None
         epoch = self._epoch_before(logs, at)
-        if epoch is None or epoch == at.epoch:
+        if epoch in (-1, at.epoch):
             return None
         words = f"offset {at.offset - 1} has leader epoch {epoch} instead of {at.epoch}"
         return Departure(words, self._new_from(logs, at, at.offset - 1))
 
-    def _epoch_before(self, logs: Sequence[Piece], at: Position) -> int | None:
+    def _epoch_before(self, logs: Sequence[Piece], at: Position) -> int:
         """The leader epoch of the batch with the offset before a position, or a later epoch of a
-        batch before it; None if it cannot be told, as after cleaning."""
+        batch before it; -1 if it cannot be told, as after cleaning."""
         log = next((log for log in logs if log.base == at.segment), None)
         if log is not None and at.last >= 0:
             with closing(LogBytes(log.path, log.path)) as opened:
@@ -139,11 +139,9 @@ class Ends:
                     return at.epoch
         return self.epoch_before(logs, at.offset, at.epoch)
 
-    def epoch_before(
-        self, logs: Sequence[Piece], offset: int, most: int = EVERYTHING
-    ) -> int | None:
+    def epoch_before(self, logs: Sequence[Piece], offset: int, most: int = EVERYTHING) -> int:
         """The leader epoch of the batch with the offset before one, or an epoch above `most` of a
-        batch before it; None if it cannot be told. Raises InputError."""
+        batch before it; -1 if it cannot be told. Raises InputError."""
         log = logs[max(bisect_right(logs, offset - 1, key=BASE) - 1, 0)]
         with closing(LogBytes(log.path, log.path)) as opened:
             try:
@@ -151,12 +149,12 @@ class Ends:
                     epoch = epoch_of(opened, batch)
                     if batch.base_offset >= offset:
                         # What follows a batch that was cleaned away has its epoch or a later one.
-                        return epoch if 0 <= epoch < most < EVERYTHING else None
+                        return epoch if 0 <= epoch < most < EVERYTHING else -1
                     if epoch > most or batch.last_offset >= offset - 1:
-                        return None if epoch < 0 else epoch
+                        return max(epoch, -1)
             except (CorruptError, StartFailed):
                 pass
-        return None
+        return -1
 
     def _new_from(self, logs: Sequence[Piece], at: Position, most: int) -> int:
         """The offset of the first batch of a later leader epoch than the one before a position, at
