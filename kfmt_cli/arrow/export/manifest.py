@@ -9,7 +9,6 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -92,11 +91,7 @@ class ExportManifest:
 
     def __init__(self) -> None:
         self._outputs: dict[str, bytes] = {}
-
-    @cached_property
-    def _inputs(self) -> tempfile.SpooledTemporaryFile[bytes]:
-        """The inputs so far."""
-        return tempfile.SpooledTemporaryFile(IN_MEMORY)
+        self._inputs = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 (as long as this)
 
     def add_input(
         self,
