@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -197,8 +197,7 @@ def _as_broker(
         return replace(piece, kind=UNKNOWN, trouble=str(error), tiered=True)
 
 
-@contextmanager
-def at_hand(request: Request, pieces: Iterable[Piece]) -> Iterator[None]:
+def at_hand(request: Request, pieces: Iterable[Piece]) -> AbstractContextManager[None]:
     """Make paths of segments in tiered storage open their logs instead of their chunks. Object
     sizes come from the listing."""
     known: dict[str, Opener] = {}
@@ -207,8 +206,7 @@ def at_hand(request: Request, pieces: Iterable[Piece]) -> Iterator[None]:
             known[piece.path] = partial(opened_log, request, piece.stored_size, piece.chunking)
         elif not is_local(piece.path) and TREES.at(piece.path) is None:
             known[piece.path] = partial(StoredSource, listed=piece.size)
-    with TREES.opening(known):
-        yield
+    return TREES.opening(known)
 
 
 def _is_marked(folder: str, given: str) -> bool:

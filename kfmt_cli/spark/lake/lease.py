@@ -17,7 +17,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -46,8 +46,7 @@ class Lease:
             raise OutputError(f"{to}: another job has taken over this directory; nothing committed")
 
 
-@contextmanager
-def leased(to: str, job: str) -> Iterator[Lease]:
+def leased(to: str, job: str) -> AbstractContextManager[Lease]:
     """Hold a directory for a job; raises UsageError, which names the owner, if another has it."""
     place = f"{to}/_kfmt/lease.json"
     mine = {
@@ -57,8 +56,7 @@ def leased(to: str, job: str) -> Iterator[Lease]:
         "job": job,
         "since": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
-    with (_locked if is_local(to) else _kept)(to, place, mine) as lease:
-        yield lease
+    return (_locked if is_local(to) else _kept)(to, place, mine)
 
 
 @contextmanager
