@@ -14,8 +14,8 @@ from kfmt_cli.disk.given import private_key_bytes
 from kfmt_cli.disk.trees import TREES
 from kfmt_cli.errors import UsageError
 from kfmt_cli.log.selection.select import Asked, Selection
-from kfmt_cli.rows.column import Column, RowType
-from kfmt_cli.rows.table_types import RECORDS, TABLES, chosen, has_records
+from kfmt_cli.rows.column import Column
+from kfmt_cli.rows.table_types import TABLES, chosen
 from kfmt_cli.sharing.piece import MIB, OPENING, Piece
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.topics import decoder_for
@@ -59,12 +59,6 @@ class Request:
     def shown(self) -> tuple[Column, ...]:
         """The columns of the result."""
         return chosen(self.table, self.columns)
-
-    def shown_of(self, rows: RowType) -> tuple[Column, ...]:
-        """The columns of records or batches, which may not be the request's table. Those of KRaft
-        snapshots are records."""
-        is_its = rows.name == self.table or (rows is RECORDS and has_records(self.table))
-        return self.shown if is_its else rows.leaves
 
     def decoder_of(self, topic: str | None) -> Decoder | None:
         """The decoder for the keys and values of a topic; None if there is none."""

@@ -110,7 +110,7 @@ class PartitionCopy:
             yield from _within(rows_in(file.path, place, COMPARED, offsets=bounds), bounds)
         parts = [part for kept in self.pieces if (part := kept.part(bounds)) is not None]
         request = replace(request, table=RECORDS.name, columns=COMPARED)
-        yield from _within(rows_of(request, RECORDS.name, parts), bounds)
+        yield from _within(rows_of(request, parts), bounds)
 
 
 def _within(rows: Iterable[pa.RecordBatch], bounds: Bounds) -> Iterator[pa.RecordBatch]:

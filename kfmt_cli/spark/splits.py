@@ -30,7 +30,7 @@ def read_split(request: Request, split: Split) -> Iterator[pa.RecordBatch]:
             yield from followed(request, split)
             return
         if request.table == BATCHES.name or has_records(request.table):
-            yield from rows_of(request, request.table, split.pieces)
+            yield from rows_of(request, split.pieces)
             return
         for piece in split.pieces:
             with telling(piece):

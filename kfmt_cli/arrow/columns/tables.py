@@ -28,7 +28,7 @@ from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.derived_columns import batch_rows, complete, read_complete, record_rows
 from kfmt_cli.log.records import Records
 from kfmt_cli.rows.section import Rows
-from kfmt_cli.rows.table_types import BATCHES, RECORDS, has_records
+from kfmt_cli.rows.table_types import has_records
 from kfmt_cli.sharing.piece import Piece, telling
 from kfmt_cli.sharing.read_piece import Edges, PieceReader
 from kfmt_cli.sharing.request import Request
@@ -60,20 +60,17 @@ def shared_by_file(
     return lambda name, n: pa.repeat(values[name](), n) if name in values else None
 
 
-def batches_of_piece(
-    request: Request, table: str, reader: PieceReader, piece: Piece, ids: TopicIds
-) -> Batches:
+def batches_of_piece(request: Request, reader: PieceReader, piece: Piece, ids: TopicIds) -> Batches:
     """The requested records or batches of a piece. If its topic id is requested but cannot be read,
     a finding says that the piece was not."""
-    columns = request.shown_of(RECORDS if has_records(table) else BATCHES)
-    shared = shared_by(piece, ids)
+    columns, shared = request.shown, shared_by(piece, ids)
     try:
         if any(column.name == "topic_id" for column in columns):
             shared("topic_id", 0)
     except InputError as error:
         reader.found(Finding(piece.path, codes.FILE_UNREADABLE, None, str(error)))
         return
-    for rows in rows_in(table, reader, piece, request.decoder_of(piece.place[0])):
+    for rows in rows_in(request.table, reader, piece, request.decoder_of(piece.place[0])):
         for part in slices(part_of(rows), request.batch_rows):
             yield record_batch(part, columns, shared)
 
@@ -125,7 +122,6 @@ class PieceRead:
 
 def rows_of(
     request: Request,
-    table: str,
     pieces: Sequence[Piece],
     read: Sequence[PieceRead] | None = None,
     keeps: Callable[[pa.RecordBatch], pa.Array] | None = None,
@@ -137,7 +133,7 @@ def rows_of(
     that are known.
     """
     read = [PieceRead() for _ in pieces] if read is None else read
-    of_pack = _records_of_pack if has_records(table) else _batches_of_pack
+    of_pack = _records_of_pack if has_records(request.table) else _batches_of_pack
     done, ids = 0, TopicIds() if ids is None else ids
     for part in packed(pieces):
         # All logs of a pack must have the same filter.
@@ -157,7 +153,7 @@ def rows_of(
         for i, piece in enumerate(part if known is None else ()):
             with telling(piece):
                 reader = reader_of(request, piece)
-                for made_rows in batches_of_piece(request, table, reader, piece, ids):
+                for made_rows in batches_of_piece(request, reader, piece, ids):
                     batch = made_rows if keeps is None else made_rows.filter(keeps(made_rows))
                     read[done + i].take(len(batch), *_offsets_of(batch))
                     if len(batch):
@@ -198,9 +194,8 @@ def _batches_of_pack(request: Request, pieces: Sequence[Piece], ids: TopicIds) -
         return None
     chosen = request.asked.wanted.batches(block, request.limit)
     owner = chosen.batches.file_number
-    columns = request.shown_of(BATCHES)
     shared = _shared_in(pieces, owner, ids)
-    return [(record_batch(part_of(batch_rows(chosen)), columns, shared), owner)]
+    return [(record_batch(part_of(batch_rows(chosen)), request.shown, shared), owner)]
 
 
 def _records_of_pack(request: Request, pieces: Sequence[Piece], ids: TopicIds) -> PackRows | None:
@@ -211,7 +206,7 @@ def _records_of_pack(request: Request, pieces: Sequence[Piece], ids: TopicIds) -
     block = healthy(pieces)
     if block is None:
         return None
-    columns, wanted = request.shown_of(RECORDS), request.asked.wanted
+    columns, wanted = request.shown, request.asked.wanted
     chosen = wanted.batches(block) if wanted else block
     made: PackRows = []
     for part in decompress_ahead(replace(chosen, findings=[]), request.limit):

@@ -119,7 +119,7 @@ def _parquet(
     time = "timestamp" if has_records(files.table) else "max_timestamp"
     keeps = None if spark is None else are_for_consumers
     counted = [0] * len(pieces)
-    for batch in rows_of(named, files.table, pieces, read, keeps):
+    for batch in rows_of(named, pieces, read, keeps):
         owner = _owners(counted, read)
         for date, mask in _by_date(batch, time) if by_date else (("", None),):
             folder = f"{above}by_date={date}/" if by_date else above

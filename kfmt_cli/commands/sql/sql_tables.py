@@ -121,7 +121,7 @@ class TableScan:
         """Records or batches."""
         read = [PieceRead() for _ in pieces]
         try:
-            yield from rows_of(request, request.table, pieces, read)
+            yield from rows_of(request, pieces, read)
         finally:
             for piece, its in zip(pieces, read, strict=True):
                 self.so_far.take(piece, its)

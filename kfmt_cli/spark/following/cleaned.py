@@ -44,7 +44,7 @@ def followed(request: Request, split: Split) -> Iterator[pa.RecordBatch]:
         narrowed = replace(request, in_folders={piece.folder: wanted})
         for log in _as_it_is(request, piece, end):
             read = [PieceRead()]
-            yield from rows_of(narrowed, request.table, Pieces([log]), read, ids=ids)
+            yield from rows_of(narrowed, Pieces([log]), read, ids=ids)
             if any(finding.code is FILE_SHRANK for finding in read[0].findings):
                 raise UnreadError(f"{log.path}: was cleaned while it was read")
 
