@@ -22,7 +22,6 @@ from kfmt_cli.broker.offsets.last_records import first_of_last
 from kfmt_cli.broker.offsets.seek import blocks_from
 from kfmt_cli.broker.transactions.committed import committed_of
 from kfmt_cli.broker.transactions.producers import Producers
-from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.core.parallel import CONNECTIONS, map_ordered
 from kfmt_cli.core.urls import is_local
@@ -33,7 +32,7 @@ from kfmt_cli.disk.listings import listing
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.selection.committed import Committed
-from kfmt_cli.log.selection.select import Asked, Selection
+from kfmt_cli.log.selection.select import Selection
 from kfmt_cli.rows.table_types import BATCHES, RECORDS
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
@@ -147,8 +146,13 @@ def partitions_of(files: Pieces) -> Iterator[Pieces]:
 
 def in_partition(request: Request, logs: Pieces) -> dict[str, Selection]:
     """The selection in the directories of a partition; raises InputError."""
+    in_order = sorted(logs, key=lambda log: log.base)
+    inputs = [input_of(log) for log in in_order]
     with at_hand(request, logs):
-        wanted = _wanted_in(list(logs), request.asked, request.limit)
+        wanted = request.asked.of(
+            lambda last, wanted: first_of_last(inputs, last, wanted, request.limit),
+            lambda: _committed_in(in_order),
+        )
     return dict.fromkeys(logs.folders, wanted)
 
 
@@ -162,15 +166,6 @@ def digest(known: Mapping[str, Selection]) -> str:
         for column in (committed.producer, committed.first, committed.last) if committed else ():
             made.update(column.tobytes())
     return made.hexdigest()
-
-
-def _wanted_in(logs: list[Piece], asked: Asked, limit: Limit) -> Selection:
-    logs.sort(key=lambda log: log.base)
-    inputs = [input_of(log) for log in logs]
-    return asked.of(
-        lambda last, wanted: first_of_last(inputs, last, wanted, limit),
-        lambda: _committed_in(logs),
-    )
 
 
 def _committed_in(logs: list[Piece]) -> Committed:
