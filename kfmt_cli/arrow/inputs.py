@@ -105,7 +105,7 @@ def _listed(
         for stored in _manifest_of(first[0].path) if alone else ():
             stated[stored.path.removesuffix(MANIFEST)] = stored.size, stored.modified
         for stored in chain(first, given):
-            if _is_manifest(stored):
+            if stored.path.endswith(MANIFEST) and not stored.trouble:
                 stated[stored.path.removesuffix(MANIFEST)] = stored.size, stored.modified
             above, _, name = stored.path.rpartition("/")
             is_kafka = is_kafka or is_of_broker(name)
@@ -157,10 +157,6 @@ def _manifest_of(path: str) -> Iterable[StoredFile]:
         return () if stem is None else list(listing(stem + MANIFEST))
     except InputError:
         return ()
-
-
-def _is_manifest(file: StoredFile) -> bool:
-    return file.path.endswith(MANIFEST) and not file.trouble
 
 
 def _wanted(

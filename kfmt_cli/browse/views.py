@@ -74,10 +74,11 @@ def _lag(run: Run, place: ViewedPlace) -> None:
 def _groups(node: DiskNode) -> list[DiskNode]:
     """The partitions whose state is shown: the one given if it belongs to an internal topic,
     otherwise those with the groups' offsets; raises InputError if there are none."""
+    from kfmt_cli.disk.names import place_of
     from kfmt_cli.topics import known_topic
 
     inside = list(node.partitions())
-    names = {of: _topic(of) for of in inside}
+    names = {of: place_of(Path(of.path).name)[0] for of in inside}
     if len(inside) == 1 and known_topic(names[inside[0]]) is not None:
         return inside
     chosen = [of for of in inside if names[of] == GROUPS and of.size]
@@ -85,12 +86,6 @@ def _groups(node: DiskNode) -> list[DiskNode]:
         words = f"no {GROUPS} partition here; look on the brokers that host it"
         raise InputError(f"{node.name or 'here'}: {words}")
     return chosen
-
-
-def _topic(node: DiskNode) -> str | None:
-    from kfmt_cli.disk.names import place_of
-
-    return place_of(Path(node.path).name)[0]
 
 
 def _txn(run: Run, place: ViewedPlace) -> None:
