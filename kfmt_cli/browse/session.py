@@ -241,6 +241,7 @@ class Session:
                 numbers = (self.record or 0, self.record or 0)
             low, high = (content.offset(number) for number in numbers)
             offset = content.offset(self.record) if self.record is not None else None
+        topic = () if self.topic is None else ("--topic", self.topic)
         return ViewState(
             shown,
             "" if node is None else node.name,
@@ -249,12 +250,8 @@ class Session:
             None if place is None else place.position,
             offset,
             self.wanted,
-            decoding=self._decoding,
+            decoding=(*topic, *self.decoding),
         )
-
-    @property
-    def _decoding(self) -> tuple[str, ...]:
-        return self.decoding if self.topic is None else ("--topic", self.topic, *self.decoding)
 
     def _offsets(self, first: int, last: int) -> tuple[int | None, int | None]:
         """The offsets of some rows of batches; None if they do not increase."""

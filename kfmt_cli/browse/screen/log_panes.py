@@ -110,13 +110,10 @@ class LogPanes(Container):
         steps[self.fields] = self.records if has_records else self.batches
         if focused in steps:
             self.focus_on(steps[focused])
-            if self._focused is self.batches or steps[focused] is self.batches:
-                self._select_header()
+            if steps[focused] is self.batches:  # its header is selected
+                self.session.record = None
+                self._show_fields()
         return True
-
-    def _select_header(self) -> None:
-        self.session.record = None
-        self._show_fields()
 
     # Showing.
 
