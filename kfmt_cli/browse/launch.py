@@ -35,9 +35,7 @@ def session_of(
         words = troubles[0] if troubles else f"{top.name}: no Kafka files here"
         raise InputError(words)
     decoder = None if payloads is None else payloads.decoder
-    session = Session(top, decoder, decoding, topic, limit or Limit())
-    session.troubles = troubles
-    return session
+    return Session(top, decoder, decoding, topic, limit or Limit(), troubles=troubles)
 
 
 def show_session(session: Session, theme: str) -> int:
