@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import pairwise
 
 import numpy as np
@@ -21,18 +24,21 @@ BUCKETS = 41  # powers of two
 MOST_CODES = 8  # codecs and magics that a batch can name
 LEAST_SLICES = 10  # the fewest for an error estimate
 SURE = 1.96  # standard errors to each side, for 95 % confidence
-_SUMS = (
-    "segments",
-    "damaged",
-    "bytes",
-    "batches",
-    "in_batches",
-    "records",
-    "span",
-    "hidden",
-    "transactional_batches",
-    "control_batches",
-)
+_MERGED: dict[str, Callable[..., object]] = {
+    **dict.fromkeys(
+        (
+            *("segments", "damaged", "bytes", "batches", "in_batches", "records", "span", "hidden"),
+            *("transactional_batches", "control_batches", "codecs", "magics"),
+            *("record_buckets", "byte_buckets", "packed", "unpacked"),
+            *("null_keys", "empty_keys", "tombstones", "of_bytes", "slices"),
+        ),
+        operator.add,
+    ),
+    **dict.fromkeys(("first_offset", "min_timestamp"), min),
+    **dict.fromkeys(("last_offset", "max_timestamp", "timestamp_skew_ms"), max),
+    "producer_ids": operator.ior,
+}
+"""How the numbers of two logs become those of both, where both are known."""
 
 
 @dataclass(slots=True)
@@ -47,9 +53,9 @@ class Statistics:
     in_batches: int = 0
     """Bytes of the batches; a preallocated log has more."""
     records: int = 0
-    codecs: dict[str, int] = field(default_factory=dict)
+    codecs: Counter[str] = field(default_factory=Counter)
     """Batches of each codec."""
-    magics: dict[str, int] = field(default_factory=dict)
+    magics: Counter[str] = field(default_factory=Counter)
     """Batches of each magic."""
     record_buckets: IntArray = field(default_factory=lambda: np.zeros(BUCKETS, np.int64))
     """Batches by number of records, in buckets that end at powers of two."""
@@ -103,33 +109,30 @@ class Statistics:
         for run in (run for piece in decompress_ahead(part, limit) for run in runs(piece)):
             records = read_records(run, limit)
             findings += [*run.findings, *records.findings]
-            rows, batches = records.rows, run.batches
-            if not batches.is_v2.all():
-                # In the headers each wrapper counted as one.
-                self.records += len(rows) - len(batches)
-                self.hidden -= int(((batches.is_v2 == 0) & (batches.compression != 0)).sum())
-                if len(rows):
-                    self._offsets(int(rows.offset.min()), int(rows.offset.max()))
-            timed = rows.timestamp[(rows.has_timestamp == 1) & (rows.timestamp >= 0)]
-            if len(timed) and self.min_timestamp is not None:
-                self.min_timestamp = min(self.min_timestamp, int(timed.min()))
-            owner = records.owner
+            rows, batches, owner = records.rows, run.batches, records.owner
             data = (batches.control[owner] == 0) | (batches.is_v2[owner] == 0)
             sizes = rows.key_size[data]
-            self.null_keys = (self.null_keys or 0) + int((sizes < 0).sum())
-            self.empty_keys = (self.empty_keys or 0) + int((sizes == 0).sum())
-            tombstones = int((rows.value_size[data] < 0).sum())
-            self.tombstones = (self.tombstones or 0) + tombstones
+            found = Statistics(
+                null_keys=int((sizes < 0).sum()),
+                empty_keys=int((sizes == 0).sum()),
+                tombstones=int((rows.value_size[data] < 0).sum()),
+            )
+            if not batches.is_v2.all():
+                # In the headers each wrapper counted as one.
+                found.records = len(rows) - len(batches)
+                found.hidden = -int(((batches.is_v2 == 0) & (batches.compression != 0)).sum())
+                if len(rows):
+                    found.first_offset = int(rows.offset.min())
+                    found.last_offset = int(rows.offset.max())
+            timed = rows.timestamp[(rows.has_timestamp == 1) & (rows.timestamp >= 0)]
+            if len(timed) and self.min_timestamp is not None:
+                found.min_timestamp = int(timed.min())
             compressed = batches.compression != 0
             if run.decompressed is not None and compressed.any():
                 _, starts, ends = run.decompressed
-                self.unpacked = (self.unpacked or 0) + int((ends - starts)[compressed].sum())
-                stored = batches.size[compressed] - HEADER_SIZE
-                self.packed = (self.packed or 0) + int(stored.sum())
-
-    def _offsets(self, first: int, last: int) -> None:
-        self.first_offset = first if self.first_offset is None else min(self.first_offset, first)
-        self.last_offset = last if self.last_offset is None else max(self.last_offset, last)
+                found.unpacked = int((ends - starts)[compressed].sum())
+                found.packed = int((batches.size[compressed] - HEADER_SIZE).sum())
+            self._join(found)
 
     def finish(self, n_bytes: int) -> None:
         """Finish the log. n_bytes: its size."""
@@ -146,31 +149,11 @@ class Statistics:
         self._join(later)
 
     def _join(self, later: Statistics) -> None:
-        for name in _SUMS:
-            setattr(self, name, getattr(self, name) + getattr(later, name))
-        for name in ("packed", "unpacked", "null_keys", "empty_keys", "tombstones"):
-            both = [
-                known for known in (getattr(self, name), getattr(later, name)) if known is not None
-            ]
-            setattr(self, name, sum(both) if both else None)
-        for ours, theirs in ((self.codecs, later.codecs), (self.magics, later.magics)):
-            for name, n in theirs.items():
-                ours[name] = ours.get(name, 0) + n
-        self.record_buckets += later.record_buckets
-        self.byte_buckets += later.byte_buckets
-        if later.first_offset is not None and later.last_offset is not None:
-            self._offsets(later.first_offset, later.last_offset)
-        self.timestamp_skew_ms = max(self.timestamp_skew_ms, later.timestamp_skew_ms)
-        self.producer_ids |= later.producer_ids
-        self.slices = [*self.slices, *later.slices]
+        for name, merge in _MERGED.items():
+            both = getattr(self, name), getattr(later, name)
+            known = [value for value in both if value is not None]
+            setattr(self, name, reduce(merge, known) if known else None)
         self._add_errors(later)
-        if later.of_bytes is not None:
-            self.of_bytes = (self.of_bytes or 0) + later.of_bytes
-        for name, of in (("min_timestamp", min), ("max_timestamp", max)):
-            known = [
-                known for known in (getattr(self, name), getattr(later, name)) if known is not None
-            ]
-            setattr(self, name, of(known) if known else None)
 
     def of_all(self) -> Statistics:
         """The estimate for everything from a sample; itself if it is not one. Offsets, times and
@@ -179,8 +162,8 @@ class Statistics:
             return self
         by = self.of_bytes / self.bytes if self.bytes else 0.0
         made = replace(self, bytes=self.of_bytes, sampled_bytes=self.bytes)
-        made.codecs = {name: round(by * n) for name, n in self.codecs.items()}
-        made.magics = {name: round(by * n) for name, n in self.magics.items()}
+        made.codecs = Counter({name: round(by * n) for name, n in self.codecs.items()})
+        made.magics = Counter({name: round(by * n) for name, n in self.magics.items()})
         made.of_bytes, made.slices = None, []
         for name in (
             "batches",
@@ -319,12 +302,13 @@ def statistics_of(
     codecs, magics = counted(batches.compression, MOST_CODES), counted(batches.magic, MOST_CODES)
     by_records, by_bytes = (counted(_buckets(values), BUCKETS) for values in (counts, batches.size))
     for i, log in enumerate(found):
-        log.codecs = {codec_name(number): n for number, n in _nonzero(codecs[i])}
-        log.magics = {str(number): n for number, n in _nonzero(magics[i])}
+        log.codecs = Counter({codec_name(number): n for number, n in _nonzero(codecs[i])})
+        log.magics = Counter({str(number): n for number, n in _nonzero(magics[i])})
         log.record_buckets, log.byte_buckets = by_records[i], by_bytes[i]
     base = np.where(batches.has_base_offset == 1, batches.base_offset, batches.last_offset)
     for i, part in _parts(owner):
-        found[i]._offsets(int(base[part].min()), int(batches.last_offset[part].max()))
+        found[i].first_offset = int(base[part].min())
+        found[i].last_offset = int(batches.last_offset[part].max())
     timed = (batches.has_timestamp == 1) & (batches.max_timestamp >= 0)
     times, firsts = batches.max_timestamp[timed], batches.first_times[timed]
     for i, part in _parts(owner[timed]):
