@@ -24,22 +24,28 @@ def together(items: Iterable[T], size: Callable[[T], int | None]) -> Iterator[li
 
     size: the bytes of an item; None for one that must be alone.
     """
-    held: list[T] = []
-    total = 0
-    for item in items:
+
+    def cost(item: T) -> int:
         n_bytes = size(item)
-        small = n_bytes is not None and n_bytes <= SMALL
-        more = n_bytes or 0
-        if held and (not small or total + more > PACK):
-            yield held
-            held, total = [], 0
-        if not small:
-            yield [item]
-            continue
-        held.append(item)
-        total += more
-    if held:
-        yield held
+        return n_bytes if n_bytes is not None and n_bytes <= SMALL else PACK + 1
+
+    return in_shares(items, PACK, cost)
+
+
+def in_shares(items: Iterable[T], target: int, cost: Callable[[T], int]) -> Iterator[list[T]]:
+    """Group items, in order, into shares that cost at most `target`; one that costs more is a share
+    of its own."""
+    share: list[T] = []
+    room = target
+    for item in items:
+        price = cost(item)
+        if share and price > room:
+            yield share
+            share, room = [], target
+        share.append(item)
+        room -= price
+    if share:
+        yield share
 
 
 def aside(make: Callable[[], R]) -> Future[R]:

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TypeVar
 
+from kfmt_cli.core.parallel import in_shares
 from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.errors import KfmtError
 from kfmt_cli.topics import CLUSTER_METADATA
 
-T = TypeVar("T")
 MIB = 1 << 20
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 OPENING = MIB // 8  # cost of opening a file, in bytes that could be read meanwhile
@@ -108,22 +107,6 @@ def cut(files: Iterable[Piece], target: int) -> Iterator[Piece]:
 def pack(parts: Iterable[Piece], target: int, opening: int = OPENING) -> Iterator[list[Piece]]:
     """Group parts into shares of `target` bytes for a worker. opening: extra cost per part."""
     return in_shares(parts, target, lambda piece: piece.end - piece.start + opening)
-
-
-def in_shares(items: Iterable[T], target: int, cost: Callable[[T], int]) -> Iterator[list[T]]:
-    """Group items, in order, into shares that cost at most `target`; one that costs more is a share
-    of its own."""
-    share: list[T] = []
-    room = target
-    for item in items:
-        price = cost(item)
-        if share and price > room:
-            yield share
-            share, room = [], target
-        share.append(item)
-        room -= price
-    if share:
-        yield share
 
 
 def name_of(path: str, start: int) -> str:

@@ -23,12 +23,13 @@ from kfmt_cli.arrow.export.exported_rows import (
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.broker.cluster.replicas import Relation
 from kfmt_cli.checks.comparison import MISSING, Row
+from kfmt_cli.core.parallel import in_shares
 from kfmt_cli.core.urls import name_text
 from kfmt_cli.errors import UsageError
 from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.table_types import FINDINGS
 from kfmt_cli.rows.types.compared_range import COMPARED_RANGE, RangeStatus
-from kfmt_cli.sharing.piece import Piece, in_shares
+from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import LEAST_SPLIT, Request
 from kfmt_cli.spark.compared import Pair, compared
