@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kfmt_cli.core.codecs.checksum import RunningCrc
+from kfmt_cli.core.codecs.checksum import crc_of
 from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.core.source import Source
 from kfmt_cli.disk.opening import open_source
@@ -157,16 +157,15 @@ def is_valid(log: LogBytes, batch: StoredBatch) -> bool:
     generation = 2 if batch.magic >= 2 else max(batch.magic, 0)
     if batch.magic >= 2 and batch.size < HEADER_SIZE:
         return False
-    crc = RunningCrc(POLYNOMIALS[generation])
-    at = batch.position + CHECKED_FROM[generation]
+    crc, at = 0, batch.position + CHECKED_FROM[generation]
     while at < batch.end:
         piece = log.read(at, min(PIECE, batch.end - at))
         if not piece:
             return False
-        crc.update(piece)
+        crc = crc_of(POLYNOMIALS[generation], piece, crc)
         at += len(piece)
     stored = log.read(batch.position + STORED_CRC_AT[generation], 4)
-    return bool(crc.value == int.from_bytes(stored, "big"))
+    return crc == int.from_bytes(stored, "big")
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,20 +53,9 @@ def crc_of_regions(polynomial: int, data: Buffer, starts: IntArray, ends: IntArr
     return out
 
 
-def crc_of(polynomial: int, data: bytes) -> int:
-    """The CRC of some bytes."""
-    return _library(polynomial)(data, 0)
-
-
-class RunningCrc:
-    """A CRC over data in pieces."""
-
-    def __init__(self, polynomial: int) -> None:
-        self._crc = _library(polynomial)
-        self.value = 0
-
-    def update(self, data: Buffer) -> None:
-        self.value = self._crc(data, self.value)
+def crc_of(polynomial: int, data: bytes, before: int = 0) -> int:
+    """The CRC of some bytes. before: that of the bytes in front of them."""
+    return _library(polynomial)(data, before)
 
 
 @cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.core.codecs.checksum import RunningCrc
+from kfmt_cli.core.codecs.checksum import crc_of
 from kfmt_cli.core.native import scan
 from kfmt_cli.core.source import Source
 from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, POLYNOMIALS, STORED_CRC_AT
@@ -86,10 +86,9 @@ class BatchSearch:
             return False
         if size is not None and end > size and not self._source.block(end - 1, 1, 1):
             return False
-        crc = RunningCrc(POLYNOMIALS[magic])
         at = header.position + CHECKED_FROM[magic]
-        is_whole = self._add_bytes(crc, at, end, budget or self._search)
-        return is_whole and crc.value == _stored_checksum(header, magic)
+        crc = self._checksum(POLYNOMIALS[magic], 0, at, end, budget or self._search)
+        return crc == _stored_checksum(header, magic)
 
     def _belongs(self, at: int, window: OffsetWindow) -> bool:
         """Whether the confirmed batch at `at` is part of the log, and not inside a record.
@@ -165,8 +164,7 @@ class BatchSearch:
         """The first of some increasing ends for which the header's checksum matches, or None."""
         if header.magic not in (0, 1, 2):
             return None
-        crc = RunningCrc(POLYNOMIALS[header.magic])
-        stored = _stored_checksum(header, header.magic)
+        crc, stored = 0, _stored_checksum(header, header.magic)
         least = header.position + LOG_OVERHEAD + int(MINIMUMS[header.magic])
         at = header.position + CHECKED_FROM[header.magic]
         for end in ends:
@@ -174,27 +172,28 @@ class BatchSearch:
                 return None
             if end < least:
                 continue
-            if not self._add_bytes(crc, at, end, self._looks):
+            found = self._checksum(POLYNOMIALS[header.magic], crc, at, end, self._looks)
+            if found is None:
                 return None
-            if crc.value == stored:
+            if found == stored:
                 return end
-            at = end
+            crc, at = found, end
         return None
 
-    def _add_bytes(self, crc: RunningCrc, at: int, end: int, budget: Budget) -> bool:
-        """Add the bytes from `at` to `end` to a checksum; False if some are missing or the budget
-        is spent."""
+    def _checksum(self, polynomial: int, crc: int, at: int, end: int, budget: Budget) -> int | None:
+        """A checksum that continues with the bytes from `at` to `end`; None if some are missing
+        or the budget is spent."""
         is_small = end - at <= NEARBY
         while at < end:
             if budget.is_spent and not is_small:
-                return False
+                return None
             piece = self._source.block(at, min(WINDOW, end - at), min(WINDOW, end - at))
             if not piece:
-                return False
-            crc.update(piece)
+                return None
+            crc = crc_of(polynomial, piece, crc)
             at += len(piece)
             budget.spend(len(piece))
-        return True
+        return crc
 
     def find_batch(self, at: int, window: OffsetWindow, stop: int | None = None) -> int | None:
         """The first batch of the log that begins in [at, stop), or None."""
