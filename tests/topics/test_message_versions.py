@@ -16,8 +16,6 @@ from kfmt_cli.core.layout.place import DecodeError, Origin
 from kfmt_cli.core.layout.protocol import (
     Blob,
     Bool,
-    Boolean,
-    Float,
     Float64,
     List,
     ListOf,
@@ -98,9 +96,9 @@ def values_of(wire: WireType) -> st.SearchStrategy[Any]:
         bits = 8 * wire.size
         low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if wire.signed else (0, (1 << bits) - 1)
         return st.integers(low, high)
-    if isinstance(wire, Boolean):
+    if wire is Bool:
         return st.booleans()
-    if isinstance(wire, Float):
+    if wire is Float64:
         return st.floats(allow_nan=False)
     if isinstance(wire, Uuid):
         return st.binary(min_size=16, max_size=16).map(uuid_text)

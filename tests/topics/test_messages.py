@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.messages import plain, read_message
-from kfmt_cli.core.layout.protocol import Boolean, Float, List, Struct, Text, Uuid
+from kfmt_cli.core.layout.protocol import Bool, Float64, List, Struct, Text, Uuid
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.core.layout.wire import Integer, WireType
 from kfmt_cli.core.uuids import uuid_text
@@ -187,9 +187,9 @@ def made_up(wire: Layout | WireType, some: random.Random, full: bool, tagged: bo
                 for each_tagged in wire.tagged.known.values()
             }
         return values
-    if isinstance(wire, Boolean):
+    if wire is Bool:
         return True
-    if isinstance(wire, Float):
+    if wire is Float64:
         return some.random()
     if isinstance(wire, Integer):
         return some.randrange(100, 1 << 8 * wire.size - 1)

@@ -27,7 +27,6 @@ from kfmt_cli.core.layout.wire import (
     WireType,
     left_words,
     need,
-    needed_words,
     read_each,
 )
 from kfmt_cli.core.uuids import uuid_bytes, uuid_text
@@ -37,36 +36,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Boolean:
-    """A byte: 0 is false, anything else is true."""
+class Packed:
+    """A flag, of which 0 is false and anything else true, or an IEEE 754 floating-point number.
+    code: the format that `struct` has for it."""
 
-    name: str = "boolean"
-    size: int = 1
+    name: str
+    size: int
+    code: str
 
-    def read(self, data: Buffer, at: int, end: int) -> tuple[bool, int]:
-        if at >= end:
-            raise WireError(needed_words(1, 0), at, "EXHAUSTED")
-        return data[at] != 0, at + 1
-
-    def write(self, value: Value) -> bytes:
-        return b"\1" if value else b"\0"
-
-
-@dataclass(frozen=True, slots=True)
-class Float:
-    """An IEEE 754 64-bit floating-point number."""
-
-    name: str = "float64"
-    size: int = 8
-
-    def read(self, data: Buffer, at: int, end: int) -> tuple[float, int]:
+    def read(self, data: Buffer, at: int, end: int) -> tuple[Value, int]:
         need(self.size, at, end)
-        (value,) = struct.unpack_from(">d", data, at)
+        (value,) = struct.unpack_from(self.code, data, at)
         return value, at + self.size
 
     def write(self, value: Value) -> bytes:
-        assert isinstance(value, int | float)
-        return struct.pack(">d", value)
+        return struct.pack(self.code, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +213,7 @@ class ListOf(Unlaid):
 
 String = Stated("string")
 Blob = Stated("bytes")
-Bool = Boolean()
-Float64 = Float()
+Bool = Packed("boolean", 1, ">?")
+Float64 = Packed("float64", 8, ">d")
 UuidType = Uuid()
 UInt16 = Integer("uint16", 2, signed=False)

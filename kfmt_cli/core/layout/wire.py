@@ -52,12 +52,6 @@ class WireType(Protocol):
         """The inverse of `read`."""
 
 
-def needed_words(size: int, left: int) -> str:
-    """Text for missing bytes."""
-    needed = "1 byte needed" if size == 1 else f"{size} bytes needed"
-    return f"{needed}, {left} left"
-
-
 def left_words(left: int) -> str:
     """Text for the bytes left when a length or a count needs more."""
     return (
@@ -73,7 +67,8 @@ def left_over_words(left: int) -> str:
 def need(size: int, at: int, end: int) -> None:
     """Raise WireError unless `size` bytes are left."""
     if size > end - at:
-        raise WireError(needed_words(size, end - at), at, "EXHAUSTED")
+        needed = f"{size} byte{'s' * (size != 1)} needed"
+        raise WireError(f"{needed}, {end - at} left", at, "EXHAUSTED")
 
 
 def read_each(
