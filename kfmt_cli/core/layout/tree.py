@@ -16,6 +16,7 @@ from kfmt_cli.core.layout.tagged import TaggedFields
 from kfmt_cli.core.layout.wire import (
     Array,
     Buffer,
+    Length,
     UVarint32,
     Value,
     WireError,
@@ -126,10 +127,7 @@ def _parts_of_sized(node: Node, length: Any, data: Buffer) -> None:
 def _list(node: Node, type_: List | Array, data: Buffer, end: int) -> None:
     """Add a count, then a node for each value."""
     node.is_list = True
-    count = Node("count", type_.count.name, node.start, node.start)
-    node.children.append(count)
-    _fill(count, type_.count.read, data, end)
-    node.end = count.end
+    count = _child(node, "count", type_.count, data, end)
     if count.fault is not None:
         return
     assert isinstance(count.value, int)
@@ -182,7 +180,7 @@ def _tagged(tagged: TaggedFields, data: Buffer, at: int, end: int) -> Node:
     return node
 
 
-def _child(node: Node, name: str, type_: WireType, data: Buffer, end: int) -> Node:
+def _child(node: Node, name: str, type_: WireType | Length, data: Buffer, end: int) -> Node:
     """Add a value without parts as a node's next child."""
     child = Node(name, type_.name, node.end, node.end)
     node.children.append(child)
