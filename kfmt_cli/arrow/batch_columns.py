@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from kfmt_cli.arrow.part_files import keep_rows, parts_of
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.log.block import Block, is_legacy, runs
-from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.decoding import placed_runs
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
@@ -56,22 +55,15 @@ def keep_batches(
 
     def rows_in(_: Piece, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
         extents.append(extent := _Extent())
-        for run in (run for block in blocks for run in _complete(block, request.limit)):
+        for run in (run for block in blocks for run in placed_runs(block, request.limit)):
+            if not len(run.batches):
+                continue
             extent.take(run.batches)
             columns = [pa.array(run.batches[name]) for name in NAMES]
             yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
     results = keep_rows(request, pieces, to, name, _SCHEMA, rows_in)
     return [{**result, **asdict(its)} for result, its in zip(results, extents, strict=True)]
-
-
-def _complete(block: Block, limit: Limit) -> Iterator[Block]:
-    """The batches of a block, run by run, with the base offsets of wrappers."""
-    for run in runs(block):
-        if is_legacy(run) and run.batches.compression.any():
-            read_records(run, limit)
-        if len(run.batches):
-            yield run
 
 
 def kept_batches(path: str, first: int, end: int) -> Iterator[BatchTable]:

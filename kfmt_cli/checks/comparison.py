@@ -30,8 +30,8 @@ from kfmt_cli.disk.opening import is_file
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.findings.finding import MOST_FINDINGS, Findings
-from kfmt_cli.log.block import Block, is_legacy, part_of, runs
-from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.block import Block, part_of, runs
+from kfmt_cli.log.decoding import placed_runs, read_records
 from kfmt_cli.log.selection.record_match import headers_of
 from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType
 
@@ -113,10 +113,7 @@ class Side:
             with open_checked(file, read_ahead=False) as log:
                 for block in log.blocks:
                     self.findings.take(block.findings)
-                    for run in runs(block):
-                        if is_legacy(run) and run.batches.compression.any():
-                            read_records(run, self.limit)  # sets the base offsets of wrappers
-                        yield self._of_run(run)
+                    yield from map(self._of_run, placed_runs(block, self.limit))
 
     def _of_run(self, block: Block) -> ReplicaBatches:
         batches = block.batches

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.log.block import Block, is_legacy
+from kfmt_cli.log.block import Block, is_legacy, runs
 from kfmt_cli.log.records import Records, read_spans, read_v2
 
 
@@ -22,3 +24,11 @@ def read_records(run: Block, limit: Limit) -> Records:
 def read_for_checks(run: Block, limit: Limit) -> Records:
     """`read_records`, without rows until a check asks for them."""
     return read_records(run, limit) if is_legacy(run) else read_spans(run, limit)
+
+
+def placed_runs(block: Block, limit: Limit) -> Iterator[Block]:
+    """The runs of a block, with the base offset of each wrapper, which only its messages have."""
+    for run in runs(block):
+        if is_legacy(run) and run.batches.compression.any():
+            read_records(run, limit)
+        yield run

@@ -23,8 +23,8 @@ from kfmt_cli.findings.damage import BATCH_TRUNCATED
 from kfmt_cli.findings.finding import Finding, is_error
 from kfmt_cli.findings.partition import SEGMENTS_OVERLAP
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
-from kfmt_cli.log.block import Block, is_legacy, runs
-from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.block import Block, runs
+from kfmt_cli.log.decoding import placed_runs
 from kfmt_cli.log.decompress import decompress_ahead, is_heavy
 from kfmt_cli.log.open_log import OpenLog
 from kfmt_cli.rows.log_tables import BatchTable
@@ -271,9 +271,7 @@ def extent_of(log: Input, limit: Limit) -> LogExtent | None:
     """The offset range of the undamaged batches of a log, None without any; raises InputError."""
     first, last, end, is_ordered = NO_END, -1, -NO_END, True
     with open_checked(log, read_ahead=True) as opened:
-        for run in (run for block in opened.blocks for run in runs(block)):
-            if is_legacy(run) and run.batches.compression.any():
-                read_records(run, limit)  # determines the base offsets of wrappers
+        for run in (run for block in opened.blocks for run in placed_runs(block, limit)):
             rows = np.flatnonzero(_sound(run, run.findings))
             if len(rows):
                 bases, ends = (run.batches[name][rows] for name in ("base_offset", "last_offset"))
