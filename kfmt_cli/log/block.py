@@ -28,20 +28,16 @@ from kfmt_cli.rows.types.batch import BATCH
 LOG_OVERHEAD = 12  # offset and length field, in front of every batch of any magic
 HEADER_SIZE = RECORD_BATCH.dtype.itemsize
 LEGACY_HEADERS = tuple(message.before("key") for message in MESSAGES)
+HEADERS = (*LEGACY_HEADERS, RECORD_BATCH)  # by magic
 NO_TIMESTAMP = -1
 NO_TIMESTAMP_TYPE = BATCH["timestamp_type"].words.index("NoTimestampType")
 
 # Where the checksummed bytes begin, by magic.
 CHECKED_FROM = (
-    LEGACY_HEADERS[0].offset_of("magic"),
-    LEGACY_HEADERS[1].offset_of("magic"),
+    *(header.offset_of("magic") for header in LEGACY_HEADERS),
     RECORD_BATCH.offset_of("attributes"),
 )
-STORED_CRC_AT = (
-    LEGACY_HEADERS[0].offset_of("crc"),
-    LEGACY_HEADERS[1].offset_of("crc"),
-    RECORD_BATCH.offset_of("crc"),
-)
+STORED_CRC_AT = tuple(header.offset_of("crc") for header in HEADERS)
 POLYNOMIALS = (CRC32, CRC32, CRC32C)
 
 # From the first large array that is freed, glibc learns to keep memory of that size for the next
@@ -85,10 +81,7 @@ def read_batches(
     for magic in range(3):
         rows = np.flatnonzero(magics == magic)
         if len(rows):
-            if magic == 2:
-                _fill_v2(batches, data, rows)
-            else:
-                _fill_legacy(batches, data, rows, magic)
+            _fill(batches, data, rows, magic)
             if not checked:
                 batches.crc_computed[rows] = batches.crc[rows]
                 continue
@@ -99,33 +92,26 @@ def read_batches(
     return batches
 
 
-def _fill_v2(batches: BatchTable, data: bytes, rows: IntArray) -> None:
-    starts = batches.start[rows]
-    columns = RECORD_BATCH.columns(data, starts, starts + HEADER_SIZE, len(rows))
+def _fill(batches: BatchTable, data: bytes, rows: IntArray, magic: int) -> None:
+    """Fill the columns of some batches, which all have this magic."""
+    layout, starts = HEADERS[magic], batches.start[rows]
+    columns = layout.columns(data, starts, starts + layout.dtype.itemsize, len(rows))
     everything: slice | IntArray = slice(None) if len(rows) == len(batches) else rows
 
     def put(name: str, values: IntArray | int) -> None:
         batches.data[batches.names[name], everything] = values
 
-    for stored in RECORD_BATCH.fields:
-        put(stored.name, columns[stored.name])
-    attributes = columns.attributes
-    for bits in ATTRIBUTES:
-        put(bits.name, (attributes >> bits.at) & ((1 << bits.width) - 1))
-    put("last_offset", columns.base_offset + columns.last_offset_delta)
-    put("last_sequence", sequence(columns.base_sequence, columns.last_offset_delta))
-    for name in ("is_v2", "has_timestamp", "has_base_offset"):
-        put(name, 1)
-
-
-def _fill_legacy(batches: BatchTable, data: bytes, rows: IntArray, magic: int) -> None:
-    layout = LEGACY_HEADERS[magic]
-    starts = batches.start[rows]
-    columns = layout.columns(data, starts, starts + layout.dtype.itemsize, len(rows))
-
-    def put(name: str, values: IntArray | int) -> None:
-        batches.data[batches.names[name], rows] = values
-
+    if magic == 2:
+        for stored in layout.fields:
+            put(stored.name, columns[stored.name])
+        attributes = columns.attributes
+        for bits in ATTRIBUTES:
+            put(bits.name, (attributes >> bits.at) & ((1 << bits.width) - 1))
+        put("last_offset", columns.base_offset + columns.last_offset_delta)
+        put("last_sequence", sequence(columns.base_sequence, columns.last_offset_delta))
+        for name in ("is_v2", "has_timestamp", "has_base_offset"):
+            put(name, 1)
+        return
     for name in ("magic", "crc", "attributes"):
         put(name, columns[name])
     compression = columns.attributes & COMPRESSION.mask
