@@ -3,27 +3,23 @@
 Source: `org.apache.kafka.common.record.LegacyRecord`.
 """
 
-from kfmt_cli.core.layout.field import MILLISECONDS, Bits, Field
+from dataclasses import replace
+
+from kfmt_cli.core.layout.field import MILLISECONDS, Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.wire import Bytes, Int8, Int32, Int64, UInt32
-from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
+from kfmt_cli.formats.batch import CODECS, COMPRESSION, TIMESTAMP_TYPE
 
 LEGACY_CODECS = CODECS[:4]
 
-_COMPRESSION = Bits(
-    "compression",
-    at=0,
-    width=3,
-    symbols=LEGACY_CODECS,
-    doc="Codec of the message set in the value.",
+_COMPRESSION = replace(
+    COMPRESSION, symbols=LEGACY_CODECS, doc="Codec of the message set in the value."
 )
 ATTRIBUTES_V0 = (_COMPRESSION,)
 ATTRIBUTES_V1 = (
     _COMPRESSION,
-    Bits(
-        "timestamp_type",
-        at=3,
-        symbols=TIMESTAMP_TYPES,
+    replace(
+        TIMESTAMP_TYPE,
         doc="Who set the timestamp: the producer (CreateTime) or the broker on append "
         "(LogAppendTime).",
     ),
