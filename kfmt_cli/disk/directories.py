@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
-from kfmt_cli.disk.trees import TREES, DirectoryEntries, Overlay, entries_on_disk, path_in
+from kfmt_cli.disk.trees import TREES, DirectoryEntries, Overlay, path_in
 
 
 class Directories:
@@ -70,9 +70,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 def entries_of(folder: str) -> DirectoryEntries:
     """The entries of a directory as a broker has them; raises OSError, InputError."""
-    if (at := TREES.at(folder)) is None:
-        return entries_on_disk(folder)
-    tree, below = at
+    tree, below = TREES.stored_at(folder)
     return tree.entries(below)
 
 

@@ -30,7 +30,7 @@ from kfmt_cli.disk.names import (
     partition_of,
     place_of,
 )
-from kfmt_cli.disk.opening import open_source, status_of
+from kfmt_cli.disk.opening import bytes_at, status_of
 from kfmt_cli.disk.segment import Segment, group
 from kfmt_cli.disk.trees import DirectoryEntries, FileEntry, StoredEntry
 from kfmt_cli.errors import InputError
@@ -289,11 +289,7 @@ def _is_named_like_log(file: str) -> bool:
 def _begins_like_log(path: str) -> bool:
     """Whether two of the first batch's offset, length and magic are possible."""
     try:
-        source = open_source(path)
-        try:
-            start = source.block(0, _START, 1)
-        finally:
-            source.close()
+        start = bytes_at(path, 0, _START)
     except InputError:  # reading it reports the error
         return True
     if len(start) < _START:
