@@ -5,6 +5,7 @@ Follows `org.apache.kafka.server.common.CheckpointFile`, but continues after a m
 
 from __future__ import annotations
 
+from itertools import accumulate
 from pathlib import PurePath
 
 from kfmt_cli.core.layout.field import Field
@@ -22,7 +23,7 @@ from kfmt_cli.disk.kinds.kind import (
     read_whole,
 )
 from kfmt_cli.findings import files as codes
-from kfmt_cli.findings.finding import Code, Finding
+from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.checkpoint import CHECKPOINTS
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.section import section_of
@@ -61,18 +62,13 @@ def checkpoint_of(file: str) -> str:
 def read_checkpoint(file: Input) -> Contents:
     """The entries of a checkpoint file; raises InputError."""
     data = read_whole(file, MOST_BYTES)
-    lines: list[tuple[int, bytes]] = []
-    at = 0
-    for line in data.splitlines(keepends=True):
-        lines.append((at, line.strip()))
-        at += len(line)
+    every = data.splitlines(keepends=True)
+    starts = accumulate(map(len, every), initial=0)
+    lines = [(at, line.strip()) for at, line in zip(starts, every, strict=False)]
     findings: list[Finding] = []
 
-    def found(code: Code, position: int | None, words: str) -> None:
-        findings.append(Finding(file.name, code, position, words))
-
     def malformed(position: int, words: str) -> None:
-        found(codes.CHECKPOINT_MALFORMED, position, words)
+        findings.append(Finding(file.name, codes.CHECKPOINT_MALFORMED, position, words))
 
     name = checkpoint_of(PurePath(file.path).name)
     if data and not data.strip(b"\0"):
