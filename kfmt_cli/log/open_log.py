@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -49,8 +49,7 @@ def open_log(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
         raise InputError(f"{file.name}: this is {file.kind.words}, not a log segment")
     if file.kind is UNKNOWN and Path(file.path).name in OTHER_FILES:
         raise InputError(f"{file.name}: a Kafka file without batches")
-    source = open_source(file.path, file.name)
-    try:
+    with closing(open_source(file.path, file.name)) as source:
         start = source.block(0, START, 1)
         if not start and source.size is not None and file.kind is UNKNOWN:
             raise InputError(f"{file.name}: empty, and not named like a log segment")
@@ -62,8 +61,6 @@ def open_log(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
 
             blocks = with_ends_checked(file.name, blocks)
         yield OpenLog(blocks, reader, source.size, base_offset)
-    finally:
-        source.close()
 
 
 def no_batch_found(name: str) -> str:

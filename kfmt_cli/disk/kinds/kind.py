@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -195,8 +196,7 @@ def read_whole(file: Input, most: int) -> bytes:
 def read_filled(file: Input, most: int) -> tuple[bytes, int]:
     """The bytes of a file up to the hole at its end, and the size including the hole: a
     preallocated index ends in a hole, which would be read as zeros. Otherwise like `read_whole`."""
-    source = open_source(file.path, file.name)
-    try:
+    with closing(open_source(file.path, file.name)) as source:
         if source.size is None or source.size > most:
             raise ForeignError(f"{file.name}: too large for {file.kind.words}")
         pieces = []
@@ -210,8 +210,6 @@ def read_filled(file: Input, most: int) -> tuple[bytes, int]:
             pieces.append(piece)
             at += len(piece)
         size = max(at, source.size) if end < source.size else at
-    finally:
-        source.close()
     data = b"".join(pieces)
     if foreign := foreign_words(data[:START]):
         raise ForeignError(f"{file.name}: not {file.kind.words} but {foreign}")
