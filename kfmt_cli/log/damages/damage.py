@@ -218,7 +218,8 @@ class Damage(BatchSearch):
         window = OffsetWindow.after_damage(
             header if plausible else None, after_offset, None, self.sets
         )
-        found = self.find_batch(max(at + 1, zeros - LOG_OVERHEAD), window)
+        candidates = self.confirmed_from(max(at + 1, zeros - LOG_OVERHEAD), None)
+        found = next((each for each in candidates if self._belongs(each, window)), None)
         if found is not None and plausible and reason != MAGIC:
             found = self._next_batch(header, found)
         end = self._end_of_file(at) if found is None else found

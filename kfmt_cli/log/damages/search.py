@@ -195,13 +195,6 @@ class BatchSearch:
             budget.spend(len(piece))
         return crc
 
-    def find_batch(self, at: int, window: OffsetWindow, stop: int | None = None) -> int | None:
-        """The first batch of the log that begins in [at, stop), or None."""
-        for found in self.confirmed_from(at, stop):
-            if self._belongs(found, window):
-                return found
-        return None
-
     def confirmed_from(self, at: int, stop: int | None) -> Iterator[int]:
         """Positions in [at, stop) where undamaged batches begin."""
         return filter(self.confirmed, self._plausible_from(at, stop))
