@@ -21,7 +21,7 @@ from kfmt_cli.formats.batch import (
     TIMESTAMP_TYPE,
 )
 from kfmt_cli.formats.legacy import MESSAGES
-from kfmt_cli.log.anatomy.part import AnatomyPart
+from kfmt_cli.log.anatomy.part import AnatomyPart, show_checksum
 from kfmt_cli.log.anatomy.payloads import bytes_of, open_payload
 from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, Block
 from kfmt_cli.topics.decoder import Decoder
@@ -132,13 +132,7 @@ def _crc(node: Node, block: Block, i: int) -> None:
     magic, position = int(batches.magic[i]), int(batches.position[i])
     first, end = position + CHECKED_FROM[magic], position + int(batches.size[i])
     name = "CRC-32C" if magic == 2 else "CRC-32"
-    _say(node, f"{name} of bytes {first:x}..{end - 1:x}", int(batches.crc_computed[i]))
-
-
-def _say(node: Node, covered: str, computed: int) -> None:
-    """Show on its node whether a checksum matches the computed one."""
-    node.is_bad = node.value != computed
-    node.meaning = f"✗ {covered} is {computed:08x}" if node.is_bad else f"✓ {covered}"
+    show_checksum(node, f"{name} of bytes {first:x}..{end - 1:x}", int(batches.crc_computed[i]))
 
 
 def _mended(length: Node, size: int) -> None:
@@ -300,7 +294,7 @@ def _inner(data: bytes, decoder: Decoder | None) -> Iterator[Node]:
         if node.is_whole:
             crc = node.child("crc")
             computed = zlib.crc32(data[crc.end : node.end])
-            _say(crc, f"CRC-32 of bytes {crc.end:x}..{node.end - 1:x}", computed)
+            show_checksum(crc, f"CRC-32 of bytes {crc.end:x}..{node.end - 1:x}", computed)
             open_payload(node.child("key"), node.child("value"), data, False, decoder)
         yield node
         if not node.is_whole:

@@ -10,7 +10,7 @@ from kfmt_cli.core.layout.tree import Node, tree
 from kfmt_cli.disk.kinds.fixed import MOST_BYTES, FixedReader
 from kfmt_cli.disk.kinds.kind import Input, read_whole
 from kfmt_cli.errors import NotFoundError
-from kfmt_cli.log.anatomy.part import AnatomyPart
+from kfmt_cli.log.anatomy.part import AnatomyPart, show_checksum
 
 
 def file_part(
@@ -90,10 +90,8 @@ def _check(front: Node, data: bytes) -> None:
     crc = next((child for child in front.children if child.name == "crc"), None)
     if crc is None or crc.fault is not None:
         return
-    computed = crc_of(CRC32C, data[crc.end :])
     covered = f"CRC-32C of bytes {crc.end:x}..{len(data) - 1:x}"
-    crc.is_bad = computed != crc.value
-    crc.meaning = f"✗ {covered} is {computed:08x}" if crc.is_bad else f"✓ {covered}"
+    show_checksum(crc, covered, crc_of(CRC32C, data[crc.end :]))
 
 
 def _lines(data: bytes) -> Iterator[Node]:

@@ -20,3 +20,9 @@ class AnatomyPart:
     nodes: Iterator[Node]
     codec: str = ""
     """The codec of a decompressed buffer, empty for bytes of the file."""
+
+
+def show_checksum(node: Node, covered: str, computed: int) -> None:
+    """Show on its node whether a checksum matches the computed one."""
+    node.is_bad = node.value != computed
+    node.meaning = f"✗ {covered} is {computed:08x}" if node.is_bad else f"✓ {covered}"

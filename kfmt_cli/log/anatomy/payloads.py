@@ -71,15 +71,12 @@ def _framed(node: Node, framed: Framed | None, data: bytes, at: int, end: int) -
         front = tree(framed.front, data, at, end)
         node.children.append(front)
         after = front.end
+    node.children.append(Node("bytes", "bytes", after, raw.end))
     if framed.layout is None:
         node.meaning = framed.note or ""
-        node.children.append(Node("bytes", "bytes", after, raw.end))
         return
     node.meaning = framed.name or ""
-    inner = _message_tree(framed.layout, data, framed.at, end)
-    node.children.append(inner)
-    if inner.is_whole and inner.end < end:
-        node.children.append(Node("more", "bytes", inner.end, end, meaning="ignored"))
+    _put(node, _message_tree(framed.layout, data, framed.at, end))
 
 
 def _message_tree(layout: Layout, data: bytes, at: int, end: int) -> Node:
