@@ -15,7 +15,6 @@ from typing import overload
 from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.sharing.piece import Piece
 
-_HAS_BASE, _IS_TIERED = 1, 2
 _WRAP = 1 << 63  # times after the year 2262 wrap; they are only compared
 
 
@@ -45,11 +44,12 @@ class _FileColumns:
 
     def __init__(self) -> None:
         self._folders, self._names = _Strings(), _Strings()
-        self._kinds: list[Kind] = []
+        self._sorts: list[tuple[Kind, bool, bool]] = []
+        """Kind, whether there is a base offset, whether it is tiered."""
         self._places: list[tuple[str, int, str] | None] = [None]
         self._troubles: dict[int, str] = {}
         self._folder, self._place = array("I"), array("I")
-        self._kind, self._flags = array("B"), array("B")
+        self._sort = array("B")
         self._base, self._size, self._modified = array("q"), array("q"), array("q")
         self._stored_size = array("q")
         self._chunkings = _Strings()
@@ -67,8 +67,9 @@ class _FileColumns:
         if folder != self._last_folder:
             self._folders.add(os.fsencode(folder))
             self._last_folder = folder
-        if piece.kind not in self._kinds:
-            self._kinds.append(piece.kind)
+        sort = piece.kind, piece.base_offset is not None, piece.tiered
+        if sort not in self._sorts:
+            self._sorts.append(sort)
         if piece.named != self._places[-1]:
             self._places.append(piece.named)
         if piece.trouble is not None:
@@ -79,9 +80,7 @@ class _FileColumns:
         self._names.add(os.fsencode(piece.path[at:]))
         self._folder.append(len(self._folders) - 1)
         self._place.append(len(self._places) - 1)
-        self._kind.append(self._kinds.index(piece.kind))
-        known = _HAS_BASE if piece.base_offset is not None else 0
-        self._flags.append(known | (_IS_TIERED if piece.tiered else 0))
+        self._sort.append(self._sorts.index(sort))
         self._base.append(piece.base)
         self._modified.append((piece.modified + _WRAP) % (2 * _WRAP) - _WRAP)
         self._stored_size.append(piece.stored_size)
@@ -99,21 +98,21 @@ class _FileColumns:
     def group(self, i: int) -> tuple[int, ...]:
         """A key that implies the place; a place may have several keys. The length of the name tells
         broker files from tiered ones."""
-        return self._folder[i], self._place[i], self._kind[i], self._names.size(i)
+        return self._folder[i], self._place[i], self._sort[i], self._names.size(i)
 
     def part(self, i: int, start: int, end: int, is_exact: bool) -> Piece:
-        flags = self._flags[i]
+        kind, has_base, is_tiered = self._sorts[self._sort[i]]
         return Piece(
             self.path(i),
-            self._kinds[self._kind[i]],
-            self._base[i] if flags & _HAS_BASE else None,
+            kind,
+            self._base[i] if has_base else None,
             self._size[i],
             self._modified[i],
             start,
             end,
             self._troubles.get(i),
             is_exact,
-            bool(flags & _IS_TIERED),
+            is_tiered,
             self._stored_size[i],
             self._places[self._place[i]],
             self._chunkings[self._chunking[i]],
