@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kfmt_cli.core.codecs.decompress import Limit
@@ -80,18 +80,8 @@ def share_of(request: Request, pieces: Pieces) -> int:
     return min(request.max_split, max(LEAST_SPLIT, share))
 
 
-def request_with(
-    paths: Iterable[str],
-    *,
-    columns: str = "",
-    topics: str = "",
-    asked: Asked,
-    max_split: int = SPLIT,
-    max_decompressed: int | None = None,
-    deep: bool = False,
-    payloads: Payloads = NOTHING_SAID,
-) -> Request:
-    """The request from a command line; raises UsageError.
+def request_with(request: Request, paths: Iterable[str], columns: str, topics: str) -> Request:
+    """A request for what a command line names; raises UsageError.
 
     columns, topics: comma-separated names.
     """
@@ -99,15 +89,11 @@ def request_with(
     for name in names:
         if name not in TABLES["records"].by_name:
             raise UsageError(f"table records has no column {name!r}")
-    return Request(
+    return replace(
+        request,
         paths=tuple(_absolute(path) for path in paths),
         columns=names,
         topics=frozenset(names_in(topics)),
-        asked=asked,
-        max_split=max_split,
-        limit=Limit.of_option(max_decompressed),
-        deep=deep,
-        payloads=payloads,
         private_key=private_key_bytes(),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -92,22 +91,20 @@ def export(
     from kfmt_cli.commands.export.command import Export
     from kfmt_cli.disk.given import listed_form
     from kfmt_cli.rows.table_types import exported
-    from kfmt_cli.sharing.request import request_with
+    from kfmt_cli.sharing.request import Request, request_with
 
     if max_split_bytes is not None:
         options["target_file_bytes"] = max_split_bytes
     rows = lake_of({"columns": columns, "tables": tables, **options}, file_format)
     paths = tuple(map(listed_form, paths))
-    request = request_with(
-        paths,
-        columns=columns,
-        topics=topics,
+    request = Request(
         asked=asked,
         max_split=rows.target,
-        max_decompressed=common.max_decompressed,
+        parallelism=common.jobs,
+        limit=common.limit,
         payloads=payloads,
     )
-    request = replace(request, parallelism=common.jobs)
+    request = request_with(request, paths, columns, topics)
     run = common.run(exported(rows.tables))
     task = Export(request, to, rows, common.jobs, force, common.max_findings, dry_run)
     task.log_starts, task.tell = LogStarts(run), run.sink.note

@@ -146,23 +146,22 @@ class PipelineCall:
     def _request(self) -> Any:
         """The request from the options; raises UsageError."""
         from kfmt_cli.arrow.export.file_formats import FILE_FORMATS
-        from kfmt_cli.sharing.request import request_with
+        from kfmt_cli.core.codecs.decompress import Limit
+        from kfmt_cli.sharing.request import Request, request_with
         from kfmt_cli.topics.payloads import NOTHING_SAID
 
         options = self.options
         columns = options.get("columns") or ""
         if columns and not FILE_FORMATS[options.format_].takes_columns:
             raise UsageError("--columns applies only to Parquet files")
-        return request_with(
-            options.paths,
-            columns=columns,
-            topics=options.topics,
+        request = Request(
             asked=asked_of(options),
             max_split=options.max_split_bytes,
-            max_decompressed=options.max_decompressed,
+            limit=Limit.of_option(options.max_decompressed),
             deep=options.get("deep", False),
             payloads=options.get("payloads", NOTHING_SAID),
         )
+        return request_with(request, options.paths, columns, options.topics)
 
     def _destination(self) -> str:
         """Where to write: a URL, or an absolute path, which is valid in every process."""

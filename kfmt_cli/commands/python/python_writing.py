@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from kfmt_cli.commands.python.python_answer import Answer, answer_of
@@ -128,9 +127,8 @@ def export(
     from kfmt_cli.arrow.export.lake import DEFAULTS, lake_of
     from kfmt_cli.commands.export.command import Export
     from kfmt_cli.disk.given import listed_form
-    from kfmt_cli.log.selection.select import Asked
     from kfmt_cli.rows.table_types import LAKE_TABLES, exported
-    from kfmt_cli.sharing.request import request_with
+    from kfmt_cli.sharing.request import Request, request_with
 
     wanted = texts(tables)
     known: Iterable[str]
@@ -146,13 +144,12 @@ def export(
     lake = lake_of({**DEFAULTS, **options, **names}, file_format)
     n = jobs or available_cores()
     request = request_with(
+        Request(max_split=lake.target, parallelism=n),
         map(listed_form, path_names(paths)),
-        columns=names["columns"],
-        topics=",".join(texts(topics)),
-        asked=Asked(),
-        max_split=lake.target,
+        names["columns"],
+        ",".join(texts(topics)),
     )
-    task = Export(replace(request, parallelism=n), _place(to), lake, n, force)
+    task = Export(request, _place(to), lake, n, force)
 
     def command(run: Run) -> None:
         task.tell = run.sink.note
