@@ -81,7 +81,7 @@ class SegmentChecker:
         found = yield from self.logs.findings(log, advance, watch)
         done = CheckedSegment(found, unread=unread, history=history)
         if numbers is not None and is_healthy:
-            numbers.finish(found.bytes)
+            numbers.statistics.finish(found.bytes)
             done.numbers = numbers
         if index is not None:
             done.index_findings += self._of_indexes(index, found.bytes)

@@ -54,7 +54,7 @@ class StatWork(Work[LogTask, LogNumbers, None]):
                     found.statistics.damaged += n_damaged + n_undecoded
         if not (reader.n_batches or reader.plausible or file.named_by_kafka) and reader.bytes_read:
             raise InputError(no_batch_found(file.name))
-        found.finish(n_bytes if wanted else reader.bytes_read)
+        found.statistics.finish(n_bytes if wanted else reader.bytes_read)
         return found
 
     def tried(self, item: LogTask) -> LogNumbers | InputError:

@@ -40,10 +40,6 @@ class LogNumbers:
         """Why the offset index of its strip cannot be read; empty if it can."""
         return "" if self.shape is None or self.shape.strip is None else self.shape.strip.trouble
 
-    def finish(self, n_bytes: int) -> None:
-        """Finish the log. n_bytes: its size."""
-        self.statistics.finish(n_bytes)
-
 
 def numbers_in(pack: Pack, shape_of: ShapeOf) -> list[LogNumbers | None]:
     """The numbers of each log of a pack; None for one that is not good."""
@@ -52,7 +48,7 @@ def numbers_in(pack: Pack, shape_of: ShapeOf) -> list[LogNumbers | None]:
     for i in np.flatnonzero(pack.good).tolist():
         found[i].segments = 1
         log = made[i] = LogNumbers(shape_of(pack.files[i]), found[i])
-        log.finish(int(pack.sizes[i]))
+        log.statistics.finish(int(pack.sizes[i]))
         if log.shape is not None:
             log.shape.take(pack.block(i))
     return made
