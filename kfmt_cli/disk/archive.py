@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 from typing import IO, Any, cast
 
 from kfmt_cli.core.compressed_files import packed_suffix, reader
@@ -158,7 +159,7 @@ def _members(archive: str, opened: Callable[[], Source], found: _Contents) -> It
         other = next((opened for end, opened in _OTHERS.items() if archive.endswith(end)), None)
         source: Any = file if other is None else other(file)
         if suffix:
-            source = SequentialFile(reader(file, suffix, name_text(archive)))
+            source = SimpleNamespace(read=reader(file, suffix, name_text(archive)))
         yield from _of_tar(source, name_text(archive), found)
         while source.read(PIECE):  # to verify the checksum at its end
             pass
@@ -219,13 +220,6 @@ class _Header(tarfile.TarInfo):
             raise
         except tarfile.HeaderError as error:
             raise tarfile.ReadError(f"a header is missing or damaged: {error}") from error
-
-
-class SequentialFile:
-    """Decompressed bytes as a file that can only be read sequentially."""
-
-    def __init__(self, read: Any) -> None:
-        self.read = read
 
 
 def _below(name: str) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, cast
 
 from kfmt_cli.core.compressed_files import packed_suffix, reader
 from kfmt_cli.core.source import Source, as_file
 from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.archive import SequentialFile, unpacking_words, write_file
+from kfmt_cli.disk.archive import unpacking_words, write_file
 from kfmt_cli.disk.names import is_packed
 from kfmt_cli.disk.trees import DirectoryEntries, Overlay, StoredEntry, opened_on_disk, path_in
 from kfmt_cli.errors import InputError
@@ -74,7 +75,7 @@ class PackedFiles(Overlay):
         modified = Overlay.status(self, below).st_mtime
         try:
             with as_file(Overlay.opened(self, below)) as packed:
-                stream = SequentialFile(reader(packed, packed_suffix(below), name))
+                stream = SimpleNamespace(read=reader(packed, packed_suffix(below), name))
                 write_file(to, modified, cast(IO[bytes], stream))
         except InputError:
             to.unlink(missing_ok=True)
