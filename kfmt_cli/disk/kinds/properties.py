@@ -217,10 +217,6 @@ def _lines(
         at += len(line.encode(charset))
 
 
-def _same(name: str) -> str:
-    return name
-
-
 def _dotted(name: str) -> str:
     return name.replace("_", ".")
 
@@ -257,7 +253,7 @@ PARTITION_METADATA = PropertiesReader(
     properties.PARTITION_METADATA,
     codes.PARTITION_METADATA_MALFORMED,
     colon_lines,
-    _same,
+    str,
     (("version",), ("topic_id",)),
 )
 QUORUM_STATE = PropertiesReader(
