@@ -13,7 +13,7 @@ from kfmt_cli.core.times import time_text
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.partition_path import with_place
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.log.anatomy.batches import batch_parts
+from kfmt_cli.log.anatomy.batches import BatchAnatomy
 from kfmt_cli.log.anatomy.part import AnatomyPart
 from kfmt_cli.log.block import Block, part_of
 from kfmt_cli.log.reading import RowsPart, RowsReading
@@ -122,7 +122,8 @@ class BatchContent:
 
     def _parts(self, record: int | None) -> Iterator[ShownPart]:
         only = 0 if record is None else record
-        for part in batch_parts(self._block, 0, self._data, self._decoder, self._limit, only):
+        batch = BatchAnatomy(self._block, 0, self._data, self._decoder, self._limit, only)
+        for part in batch.parts():
             base = 0 if part.codec else part.position
             lines = tuple(_lines(part, is_header=record is None))
             yield ShownPart(part.title, part.data, base, part.codec, lines)

@@ -25,7 +25,7 @@ from kfmt_cli.disk.tree import topic_of
 from kfmt_cli.errors import ExitCode, InputError, NotFoundError, UsageError
 from kfmt_cli.findings.finding import Finding, is_error
 from kfmt_cli.formats import header_numbers as header
-from kfmt_cli.log.anatomy.batches import batch_parts, loose_part
+from kfmt_cli.log.anatomy.batches import BatchAnatomy, loose_part
 from kfmt_cli.log.anatomy.other_files import file_part
 from kfmt_cli.log.anatomy.part import AnatomyPart
 from kfmt_cli.log.block import HEADER_SIZE, LOG_OVERHEAD, Block
@@ -104,7 +104,7 @@ class ShowHex:
                 if i is not None:
                     batch = block.batches.row(i)
                     data = bytes_at(file.path, batch.position, batch.size, file.name)
-                    parts = batch_parts(block, i, data, decoder, self.limit)
+                    parts = BatchAnatomy(block, i, data, decoder, self.limit).parts()
                     self._show(file, map(self._chosen, parts))
                     # Those in its records are shown already.
                     self.run.all(of for of in block.findings if of.batch == batch.number)

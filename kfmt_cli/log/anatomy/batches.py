@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from kfmt_cli.core.codecs.decompress import CompressionError, Limit, decompress
 from kfmt_cli.core.layout.fields import Fields
@@ -27,22 +28,117 @@ from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, Block
 from kfmt_cli.topics.decoder import Decoder
 
 
-def batch_parts(
-    block: Block,
-    i: int,
-    data: bytes,
-    decoder: Decoder | None,
-    limit: Limit,
-    only: int | None = None,
-) -> Iterator[AnatomyPart]:
-    """Batch i of a block. data: its bytes in the file; the reader fixes a wrong length.
-    only: the number of the one record to show with the header, None for all."""
-    batches = block.batches
-    position = int(batches.position[i])
-    if batches.is_v2[i]:
-        yield from _batch(block, i, data, position, decoder, limit, only)
-    else:
-        yield from _message(block, i, data, position, decoder, limit, only)
+@dataclass(frozen=True, slots=True)
+class BatchAnatomy:
+    """Batch i of a block."""
+
+    block: Block
+    i: int
+    data: bytes
+    """Its bytes in the file; the reader fixes a wrong length."""
+    decoder: Decoder | None
+    limit: Limit
+    only: int | None = None
+    """The number of the one record to show with the header, None for all."""
+
+    def parts(self) -> Iterator[AnatomyPart]:
+        """The batch, and the block that is compressed in it."""
+        return self._batch() if self.block.batches.is_v2[self.i] else self._message()
+
+    def _number(self, name: str) -> int:
+        return int(self.block.batches[name][self.i])
+
+    def _part(self, nodes: Iterator[Node]) -> AnatomyPart:
+        base, last = self._number("base_offset"), self._number("last_offset")
+        offsets = f"offset {last}" if base == last else f"offsets {base}–{last}"
+        if not self._number("has_base_offset"):
+            offsets = f"offsets up to {last}"
+        position = self._number("position")
+        place = f"batch {self._number('number')} at byte {position}"
+        title = f"{place}, {len(self.data)} bytes, {offsets}"
+        return AnatomyPart(title, self.data, position, nodes)
+
+    def _show_crc(self, node: Node) -> None:
+        """Show on its node whether the checksum matches."""
+        magic, position = self._number("magic"), self._number("position")
+        first, end = position + CHECKED_FROM[magic], position + self._number("size")
+        covered = f"{'CRC-32C' if magic == 2 else 'CRC-32'} of bytes {first:x}..{end - 1:x}"
+        show_checksum(node, covered, self._number("crc_computed"))
+
+    def _opened(
+        self,
+        nodes: Iterable[Node],
+        packed: Node,
+        place: tuple[int, int],
+        inside: Callable[[bytes], Iterator[Node]],
+    ) -> Iterator[AnatomyPart]:
+        """A batch, and what is compressed in a node's bytes; their failure is set on the node."""
+        codec, data = self._number("compression"), self.data[slice(*place)]
+        plain = None
+        if codec >= len(CODECS):
+            packed.fault = f"codec {codec} is unknown"
+        else:
+            try:
+                limit, magic = self.limit.of(len(data)), self._number("magic")
+                plain = decompress(CODECS[codec], data, limit, magic)
+                packed.meaning = f"{CODECS[codec]}: {len(plain)} bytes decompressed"
+            except CompressionError as error:
+                packed.fault = str(error)
+        yield self._part(iter(nodes))
+        if plain is not None:
+            first, end = (self._number("position") + at for at in place)
+            words = f"bytes {first:x}..{end - 1:x}, decompressed"
+            yield AnatomyPart(words, plain, first, inside(plain), CODECS[codec])
+
+    def _batch(self) -> Iterator[AnatomyPart]:
+        data, batches = self.data, self.block.batches
+        header = tree(RECORD_BATCH, data, 0, HEADER_SIZE)
+        numbers = _numbers(header)
+        self._show_crc(header.child("crc"))
+        base, delta = numbers.base_offset, numbers.last_offset_delta
+        header.child("last_offset_delta").meaning = f"→ offset {base + delta}"
+        if batches.delete_horizon[self.i]:
+            header.child("base_timestamp").meaning += " delete horizon"
+        length = header.child("batch_length")
+        length.meaning = "bytes after this field"
+        if numbers.batch_length != len(data) - LOG_OVERHEAD:
+            _mended(length, len(data))
+        if numbers.base_sequence >= 0:
+            last = (numbers.base_sequence + delta) & MAX_SEQUENCE
+            header.child("base_sequence").meaning = f"last is {last}"
+        inside = _Inside(numbers, bool(batches.control[self.i]), self.decoder, self.only)
+        if not batches.compression[self.i]:
+            return iter([self._part(chain([header], inside.records(data, HEADER_SIZE)))])
+        packed = Node("records", "bytes", HEADER_SIZE, len(data))
+        place = HEADER_SIZE, len(data)
+        return self._opened((header, packed), packed, place, lambda plain: inside.records(plain, 0))
+
+    def _message(self) -> Iterator[AnatomyPart]:
+        """A message of magic 0 or 1."""
+        magic = self._number("magic")
+        stored, at = self.data, MESSAGES[magic].offset_of("message_size")
+        data = stored[:at] + (len(stored) - LOG_OVERHEAD).to_bytes(4, "big") + stored[at + 4 :]
+        node = tree(MESSAGES[magic], data, 0, len(data))
+        node.name = f"message of magic {magic}"
+        size = node.child("message_size")
+        if data != stored:
+            size.value = int.from_bytes(stored[at : at + 4], "big", signed=True)
+            _mended(size, len(stored))
+        self._show_crc(node.child("crc"))
+        value = next((child for child in node.children if child.name == "value"), None)
+        place = None if value is None else bytes_of(value)
+        if not self._number("compression") or value is None or place is None:
+            if value is not None:
+                open_payload(node.child("key"), value, data, False, self.decoder)
+            return iter([self._part(iter((node,)))])
+        return self._opened((node,), value, place, self._messages)
+
+    def _messages(self, plain: bytes) -> Iterator[Node]:
+        """The messages in a wrapper."""
+        inner = list(_inner(plain, self.decoder))
+        if self._number("magic"):
+            _place(inner, self._number("last_offset"))
+        return iter(inner if self.only is None else inner[self.only : self.only + 1])
 
 
 def loose_part(data: bytes, position: int) -> AnatomyPart:
@@ -56,7 +152,7 @@ def loose_part(data: bytes, position: int) -> AnatomyPart:
     if magic == 2 and header.is_whole and not COMPRESSION.of(numbers.attributes):
         is_control = bool(CONTROL.of(numbers.attributes))
         records = _Inside(numbers, is_control, None).records
-        return AnatomyPart(title, data, position, _in_turn(header, records(data, header.end)))
+        return AnatomyPart(title, data, position, chain([header], records(data, header.end)))
     nodes = [header]
     if header.end < len(data):
         nodes.append(Node("rest", "bytes", header.end, len(data), meaning="decoding stops here"))
@@ -69,90 +165,10 @@ def _numbers(header: Node) -> Fields:
     return Fields({name: value for name, value in values.items() if isinstance(value, int)})
 
 
-def _title(block: Block, i: int, data: bytes) -> str:
-    batches = block.batches
-    base, last = int(batches.base_offset[i]), int(batches.last_offset[i])
-    offsets = f"offset {last}" if base == last else f"offsets {base}–{last}"
-    if not batches.has_base_offset[i]:
-        offsets = f"offsets up to {last}"
-    place = f"batch {batches.number[i]} at byte {batches.position[i]}"
-    return f"{place}, {len(data)} bytes, {offsets}"
-
-
-# Magic 2.
-
-
-def _batch(
-    block: Block,
-    i: int,
-    data: bytes,
-    position: int,
-    decoder: Decoder | None,
-    limit: Limit,
-    only: int | None,
-) -> Iterator[AnatomyPart]:
-    header = tree(RECORD_BATCH, data, 0, HEADER_SIZE)
-    numbers = _numbers(header)
-    _crc(header.child("crc"), block, i)
-    base, delta = numbers.base_offset, numbers.last_offset_delta
-    header.child("last_offset_delta").meaning = f"→ offset {base + delta}"
-    if block.batches.delete_horizon[i]:
-        header.child("base_timestamp").meaning += " delete horizon"
-    length = header.child("batch_length")
-    length.meaning = "bytes after this field"
-    if numbers.batch_length != len(data) - LOG_OVERHEAD:
-        _mended(length, len(data))
-    if numbers.base_sequence >= 0:
-        last = (numbers.base_sequence + delta) & MAX_SEQUENCE
-        header.child("base_sequence").meaning = f"last is {last}"
-    inside = _Inside(numbers, bool(block.batches.control[i]), decoder, only)
-    title = _title(block, i, data)
-    codec = int(block.batches.compression[i])
-    if not codec:
-        records = inside.records(data, HEADER_SIZE)
-        yield AnatomyPart(title, data, position, _in_turn(header, records))
-        return
-    packed = Node("records", "bytes", HEADER_SIZE, len(data))
-    plain = _decompressed(packed, codec, data[HEADER_SIZE:], limit, 2)
-    yield AnatomyPart(title, data, position, iter((header, packed)))
-    if plain is not None:
-        words = f"bytes {position + HEADER_SIZE:x}..{position + len(data) - 1:x}, decompressed"
-        records = inside.records(plain, 0)
-        yield AnatomyPart(words, plain, position + HEADER_SIZE, records, CODECS[codec])
-
-
-def _in_turn(first: Node, others: Iterator[Node]) -> Iterator[Node]:
-    yield first
-    yield from others
-
-
-def _crc(node: Node, block: Block, i: int) -> None:
-    """Show on its node whether the checksum of a batch matches."""
-    batches = block.batches
-    magic, position = int(batches.magic[i]), int(batches.position[i])
-    first, end = position + CHECKED_FROM[magic], position + int(batches.size[i])
-    name = "CRC-32C" if magic == 2 else "CRC-32"
-    show_checksum(node, f"{name} of bytes {first:x}..{end - 1:x}", int(batches.crc_computed[i]))
-
-
 def _mended(length: Node, size: int) -> None:
     """Show on its node that the length of a batch is wrong. size: its bytes."""
     length.is_bad = True
     length.meaning = f"✗ should be {size - LOG_OVERHEAD}, according to the checksum"
-
-
-def _decompressed(node: Node, codec: int, data: bytes, limit: Limit, magic: int) -> bytes | None:
-    """Decompress a block, and set the result or the failure on its node."""
-    if codec >= len(CODECS):
-        node.fault = f"codec {codec} is unknown"
-        return None
-    try:
-        plain = decompress(CODECS[codec], data, limit.of(len(data)), magic)
-    except CompressionError as error:
-        node.fault = str(error)
-        return None
-    node.meaning = f"{CODECS[codec]}: {len(plain)} bytes decompressed"
-    return plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,47 +239,6 @@ class _Inside:
         if TIMESTAMP_TYPE.of(self.header.attributes):
             return time_text(self.header.max_timestamp)
         return time_text(self.header.base_timestamp + delta)
-
-
-# Magic 0 and 1.
-
-
-def _message(
-    block: Block,
-    i: int,
-    data: bytes,
-    position: int,
-    decoder: Decoder | None,
-    limit: Limit,
-    only: int | None,
-) -> Iterator[AnatomyPart]:
-    magic = int(block.batches.magic[i])
-    stored, at = data, MESSAGES[magic].offset_of("message_size")
-    data = stored[:at] + (len(stored) - LOG_OVERHEAD).to_bytes(4, "big") + stored[at + 4 :]
-    node = tree(MESSAGES[magic], data, 0, len(data))
-    node.name = f"message of magic {magic}"
-    size = node.child("message_size")
-    if data != stored:
-        size.value = int.from_bytes(stored[at : at + 4], "big", signed=True)
-        _mended(size, len(stored))
-    _crc(node.child("crc"), block, i)
-    codec = int(block.batches.compression[i])
-    value = next((child for child in node.children if child.name == "value"), None)
-    place = None if value is None else bytes_of(value)
-    if not codec or value is None or place is None:
-        if value is not None:
-            open_payload(node.child("key"), value, data, False, decoder)
-        yield AnatomyPart(_title(block, i, data), stored, position, iter((node,)))
-        return
-    plain = _decompressed(value, codec, data[place[0] : place[1]], limit, magic)
-    yield AnatomyPart(_title(block, i, data), stored, position, iter((node,)))
-    if plain is not None:
-        words = f"bytes {position + place[0]:x}..{position + place[1] - 1:x}, decompressed"
-        inner = list(_inner(plain, decoder))
-        if magic:
-            _place(inner, int(block.batches.last_offset[i]))
-        inner = inner if only is None else inner[only : only + 1]
-        yield AnatomyPart(words, plain, position + place[0], iter(inner), CODECS[codec])
 
 
 def _place(messages: list[Node], of_wrapper: int) -> None:
