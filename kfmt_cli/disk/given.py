@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from kfmt_cli.core.urls import is_local, name_text, plain
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.names import MANIFEST, STORED_STEM, is_packed, place_of
+from kfmt_cli.disk.names import MANIFEST, is_packed, place_of
 from kfmt_cli.disk.opening import is_file, is_folder, is_there
-from kfmt_cli.disk.tree import Folder, classify, walk
+from kfmt_cli.disk.tree import Folder, classify, is_stored, walk
 from kfmt_cli.disk.trees import TREES
 from kfmt_cli.errors import InputError
 
@@ -68,9 +68,9 @@ def _store_at(url: str) -> tuple[Store, str]:
 
 def file_given(path: str) -> Input:
     """The file at a path; raises InputError. A segment in tiered storage is its log."""
-    if not _is_stored_log(path):
-        return classify(path, path)
     stem = path.removesuffix(".log")
+    if not (is_stored(PurePath(path).name) and is_file(stem + MANIFEST)):
+        return classify(path, path)
     log = _bucket(path).segment(stem, name_text(stem))
     return classify(f"{path}/{log}", path)
 
@@ -100,7 +100,7 @@ def folders_at(path: str, skip: Callable[[str], None]) -> list[Folder]:
 
         TREES.add(PackedFiles(path, *TREES.stored_at(path), scratch()))
         folders = walk(path, skip)
-    stored = [folder for folder in folders if any(map(_is_manifest, folder.files))]
+    stored = [of for of in folders if any(name.endswith(MANIFEST) for name in of.files)]
     if not stored:
         return folders
     bucket = _bucket(path)
@@ -110,10 +110,6 @@ def folders_at(path: str, skip: Callable[[str], None]) -> list[Folder]:
     rest = [folder for folder in folders if folder not in stored]
     bucket.is_whole = not any(folder.is_of_kafka for folder in rest)
     return [*(() if bucket.is_whole else rest), *walk(path, skip, bucket.listed)]
-
-
-def _is_manifest(name: str) -> bool:
-    return name.endswith(MANIFEST)
 
 
 def listed_form(path: str) -> str:
@@ -173,13 +169,3 @@ def _archive_in(path: str) -> str | None:
                 return found
         found = found.rpartition(os.sep)[0]
     return None
-
-
-def _is_stored_log(path: str) -> bool:
-    """Whether a path is that of a segment's log in tiered storage, with its manifest next to it."""
-    stem = path.removesuffix(".log")
-    return (
-        path != stem
-        and STORED_STEM.match(PurePath(stem).name) is not None
-        and is_file(stem + MANIFEST)
-    )

@@ -57,7 +57,7 @@ def is_segment(file: Input) -> bool:
     return is_named and file.base_offset is not None  # 20 digits can exceed the largest offset
 
 
-def _is_stored(name: str) -> bool:
+def is_stored(name: str) -> bool:
     """Whether the name is that of a log in tiered storage."""
     return name.endswith(".log") and STORED_STEM.match(name.removesuffix(".log")) is not None
 
@@ -199,7 +199,7 @@ class Folder:
     @property
     def stored_logs(self) -> list[Input]:
         """Its logs with tiered storage names, in base offset order."""
-        files = (self.input(file) for file in self.readable if _is_stored(file))
+        files = (self.input(file) for file in self.readable if is_stored(file))
         return sorted(files, key=lambda file: file.base)
 
     @cached_property
