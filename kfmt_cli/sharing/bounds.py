@@ -41,10 +41,15 @@ def bounds(source: Source, piece: Piece, searches: bool = False) -> tuple[int, i
         return piece.start, piece.end
 
     def boundary(nominal: int) -> int:
-        entries = _entries(piece.path)
+        entries, size = _entries(piece.path), piece.size
         if not entries.shape[1] and searches:
-            return _search(source, piece, nominal)
-        return _boundary(source, piece, nominal, entries)
+            found = first_batch(source, nominal, min(nominal + MOST_SEARCHED, size), size)
+            return size if found is None else found
+        for row in range(int(np.searchsorted(entries[1], nominal)), entries.shape[1]):
+            offset, position = entries[:, row].tolist()
+            if position < size and _is_batch(source, position, size, offset + piece.base):
+                return int(position)
+        return size
 
     start = 0 if piece.start == 0 else boundary(piece.start)
     end = piece.size if piece.is_last else boundary(piece.end)
@@ -58,21 +63,6 @@ def first_batch(source: Source, start: int, stop: int, size: int) -> int | None:
 
     confirmed = BatchSearch(source).confirmed_from(start, stop)
     return next((at for at in confirmed if _is_batch(source, at, size, (1 << 63) - 1)), None)
-
-
-def _search(source: Source, piece: Piece, nominal: int) -> int:
-    stop = min(nominal + MOST_SEARCHED, piece.size)
-    found = first_batch(source, nominal, stop, piece.size)
-    return piece.size if found is None else found
-
-
-def _boundary(source: Source, piece: Piece, nominal: int, entries: IntArray) -> int:
-    for row in range(int(np.searchsorted(entries[1], nominal)), entries.shape[1]):
-        position = int(entries[1, row])
-        offset = int(entries[0, row]) + piece.base
-        if position < piece.size and _is_batch(source, position, piece.size, offset):
-            return position
-    return piece.size
 
 
 @lru_cache(maxsize=64)
