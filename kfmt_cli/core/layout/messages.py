@@ -18,7 +18,7 @@ from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import List, Struct
 from kfmt_cli.core.layout.tree import Node, tree
 from kfmt_cli.core.layout.versions import at_version
-from kfmt_cli.core.layout.wire import Array, Buffer, Int16, Value, WireError
+from kfmt_cli.core.layout.wire import Buffer, Int16, Value, WireError
 
 Values = Mapping[str, Value]
 
@@ -101,8 +101,6 @@ def _of_type(type_: object, value: Value, context: Values) -> Any:
         return plain(type_.of, value, context)
     if isinstance(type_, List) and isinstance(value, list):
         return [_of_type(type_.of, element, context) for element in value]
-    if isinstance(type_, Array) and isinstance(value, list):
-        return [plain_value(element) for element in value]
     return plain_value(value)
 
 
