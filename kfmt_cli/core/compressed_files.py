@@ -50,14 +50,12 @@ def _lz4(file: BinaryIO) -> Read:
 
 
 _OPENERS: dict[str, Callable[[BinaryIO], Read]] = {".gz": _gzip, ".zst": _zstd, ".lz4": _lz4}
-_SUFFIXES = tuple(_OPENERS)
 
 
 def packed_suffix(path: str) -> str:
     """The suffix of a file compressed as a whole; empty for any other file."""
-    if not path.endswith(_SUFFIXES):
-        return ""
-    return next((suffix for suffix in _OPENERS if path.endswith(suffix)), "")
+    suffix = path[path.rfind(".") :]
+    return suffix if suffix in _OPENERS else ""
 
 
 def reader(file: BinaryIO, suffix: str, name: str) -> Read:
