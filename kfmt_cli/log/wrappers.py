@@ -128,17 +128,13 @@ def _unwrap(
     for i, start, size in zip(
         *(wrappers[name].tolist() for name in ("batch", "value", "value_size")), strict=True
     ):
-        if size < 0:
-            message = "a wrapper without a value"
-            findings.append(batch_finding(block, i, codes.INNER_SET_MALFORMED, message))
-        codec = int(batches.compression[i])
-        value = block.data[start : start + size] if size >= 0 else b""
-        magic = int(batches.magic[i])
-        inner = (
-            decompress_batch(block, i, magic, codec, value, limit, findings) if size >= 0 else None
-        )
+        value = block.data[start : start + max(size, 0)]
+        codec, magic = int(batches.compression[i]), int(batches.magic[i])
+        inner: bytes | None = b""
+        if size >= 0:
+            inner = decompress_batch(block, i, magic, codec, value, limit, findings)
         if inner == b"":
-            message = "a wrapper without messages"
+            message = f"a wrapper without {'a value' if size < 0 else 'messages'}"
             findings.append(batch_finding(block, i, codes.INNER_SET_MALFORMED, message))
         sets.append(inner or b"")
     data = b"".join(sets)
