@@ -68,23 +68,15 @@ def end_of_data(fd: int, size: int) -> int:
     if not hasattr(os, "SEEK_DATA"):
         return size
     end = 0
-    for _ in range(MOST_EXTENTS):
+    for _ in range(MOST_EXTENTS + 1):
         try:
             at = os.lseek(fd, end, os.SEEK_DATA)
         except OSError as error:
             return end if error.errno == errno.ENXIO else size
         end = os.lseek(fd, at, os.SEEK_HOLE)
         if end >= size:
-            break
-    return size if end < size and _is_written_behind(fd, end) else end
-
-
-def _is_written_behind(fd: int, at: int) -> bool:
-    try:
-        os.lseek(fd, at, os.SEEK_DATA)
-    except OSError:
-        return False
-    return True
+            return end
+    return size
 
 
 class FileSource(Source):
