@@ -60,12 +60,6 @@ class FixedReader:
     one_zero_row: bool = False
     """Whether a file of one row of zeros contains that row."""
 
-    @property
-    def layouts(self) -> tuple[Layout, ...]:
-        """The structures of the header, if any, and of a row."""
-        front = () if self.front_layout is None else (self.front_layout,)
-        return (*front, self.layout)
-
     def __call__(self, file: Input) -> Contents:
         """All rows of a file; raises InputError."""
         data, size = read_filled(file, MOST_BYTES)
@@ -148,7 +142,7 @@ def _kind(name: str, suffix: str, reader: FixedReader) -> Kind:
     return Kind(
         *(name, Level.SEGMENT, suffix),
         row_types=(reader.rows,),
-        layouts=reader.layouts,
+        layouts=tuple(filter(None, (reader.front_layout, reader.layout))),
         codes=(reader.odd,),
         read=reader,
     )
