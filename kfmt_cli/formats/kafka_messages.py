@@ -38,12 +38,11 @@ SOURCES = {
     "__transaction_state": f"{_COORDINATOR}.transaction.generated",
 }
 _TYPES: dict[str, WireType] = {
-    **{type_.name: type_ for type_ in (Int8, Int16, Int32, Int64, UInt16, UInt32)},
-    "boolean": Bool,
-    "float64": Float64,
-    "uuid": UuidType,
-    "string": String,
-    "bytes": Blob,
+    type_.name: type_
+    for type_ in (
+        *(Int8, Int16, Int32, Int64, UInt16, UInt32),
+        *(Bool, Float64, UuidType, String, Blob),
+    )
 }
 _OF_VERSIONS = ("since", "until", "nullable_since", "tag", "tagged_since", "classic")
 _Meaning = TypeVar("_Meaning")
