@@ -22,7 +22,7 @@ from kfmt_cli.formats.batch import (
     TIMESTAMP_TYPE,
 )
 from kfmt_cli.formats.legacy import MESSAGES
-from kfmt_cli.rows.log_tables import BATCH_COLUMNS, BatchTable
+from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.rows.types.batch import BATCH
 
 LOG_OVERHEAD = 12  # offset and length field, in front of every batch of any magic
@@ -71,7 +71,7 @@ def read_batches(
 
     checked: False to trust every checksum.
     """
-    batches = BatchTable.empty(BATCH_COLUMNS, len(starts))
+    batches = BatchTable.zeros(len(starts))
     batches.start = starts
     batches.end = ends
     batches.position = starts + position

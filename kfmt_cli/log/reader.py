@@ -216,8 +216,7 @@ class LogReader:
         self._damage.sets = self._seen_sets
         verdict = self._damage.look(at, reason, self._next_offset)
         self.plausible |= verdict.plausible
-        empty = np.empty(0, np.int64)
-        block = Block(self._source.name, b"", at, read_batches(b"", at, 0, empty, empty))
+        block = Block(self._source.name, b"", at, BatchTable.zeros(0))
         block.findings.append(verdict.finding)
         if verdict.intact:
             self._append_mended(block, at, verdict.end)
