@@ -55,7 +55,10 @@ _per_thread = threading.local()
 def decompress(codec: str, data: Buffer, limit: int, magic: int = 2) -> bytes:
     """Decompress bytes; raises CompressionError, also for more than `limit` bytes of output."""
     try:
-        return CODECS[codec](bytes(data), limit, magic)
+        packed = bytes(data)
+        if codec == "lz4" and magic == 0:
+            packed = _with_true_header_checksum(packed)
+        return CODECS[codec](packed, limit)
     except CompressionError:
         raise
     except Exception as error:  # each library has exceptions of its own, some plain RuntimeErrors
@@ -70,14 +73,13 @@ def _too_large(codec: str, limit: int) -> TooLargeError:
     return TooLargeError(f"{codec}: output exceeds {limit} bytes")
 
 
-def _none(data: bytes, limit: int, magic: int) -> bytes:
-    del limit, magic
+def _none(data: bytes, limit: int) -> bytes:
+    del limit
     return data
 
 
-def _gzip(data: bytes, limit: int, magic: int) -> bytes:
+def _gzip(data: bytes, limit: int) -> bytes:
     """One or more members; trailing bytes that are not a gzip header are ignored."""
-    del magic
     done: list[bytes] = []
     room = limit
     while True:
@@ -112,9 +114,8 @@ XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_AGAIN = 0x82534E41  # the magic's first bytes in place of a chunk length
 
 
-def _snappy(data: bytes, limit: int, magic: int) -> bytes:
+def _snappy(data: bytes, limit: int) -> bytes:
     """Xerial chunks (Kafka's own framing) or one raw block (other clients)."""
-    del magic
     if len(data) < 16 or data[:8] != XERIAL_MAGIC:
         return _snappy_block(data, limit)
     done: list[bytes] = []
@@ -153,12 +154,10 @@ def _snappy_block(block: bytes, limit: int) -> bytes:
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
 
 
-def _lz4(data: bytes, limit: int, magic: int) -> bytes:
+def _lz4(data: bytes, limit: int) -> bytes:
     """One frame, with any declared sizes and checksums; bytes after it are ignored."""
     import lz4.frame
 
-    if magic == 0:
-        data = _with_true_header_checksum(data)
     stream = _per_thread.__dict__.pop("lz4", None)
     if stream is None:
         stream = lz4.frame.LZ4FrameDecompressor()
@@ -228,9 +227,8 @@ def xxh32_short(data: bytes) -> int:
 ZSTD_PIECE = 2048
 
 
-def _zstd(data: bytes, limit: int, magic: int) -> bytes:
+def _zstd(data: bytes, limit: int) -> bytes:
     """One or more frames, without relying on their content size."""
-    del magic
     import zstandard
 
     try:
@@ -255,7 +253,7 @@ def _zstd(data: bytes, limit: int, magic: int) -> bytes:
     return b"".join(done)
 
 
-CODECS: dict[str, Callable[[bytes, int, int], bytes]] = {
+CODECS: dict[str, Callable[[bytes, int], bytes]] = {
     "none": _none,
     "gzip": _gzip,
     "snappy": _snappy,
