@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kfmt_cli.core.layout import varint
-from kfmt_cli.core.layout.varint import Encoding
+from kfmt_cli.core.layout.wire import Varint
 from kfmt_cli.render.style import Theme
 
 
-def varint_lines(value: int, data: bytes, encoding: Encoding, theme: Theme) -> str:
+def varint_lines(value: int, data: bytes, encoding: Varint, theme: Theme) -> str:
     """The steps from a number to its bytes, one per line."""
     bits = encoding.bits
     raw = varint.zigzag(value, bits) if encoding.signed else value
@@ -44,9 +44,9 @@ def _binary(value: int, bits: int) -> str:
     return "  ".join(f"{digits[i : i + 4]} {digits[i + 4 : i + 8]}" for i in range(0, bits, 8))
 
 
-def _size(n: int, encoding: Encoding) -> str:
+def _size(n: int, encoding: Varint) -> str:
     fixed = encoding.bits // 8
     saved = fixed - n
     gain = f"{saved} saved" if saved > 0 else f"{-saved} more" if saved < 0 else "none saved"
-    named = f"{'a' if encoding.fixed.startswith('u') else 'an'} {encoding.fixed}"
+    named = f"{'an ' if encoding.signed else 'a u'}int{encoding.bits}"
     return f"{n} byte{'s' if n > 1 else ''}; {named} takes {fixed}: {gain}"

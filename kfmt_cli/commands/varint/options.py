@@ -10,10 +10,19 @@ from kfmt_cli.cli.grouped_options import command
 from kfmt_cli.cli.options import Common, common
 from kfmt_cli.commands.varint.lines import varint_lines
 from kfmt_cli.core.layout import varint
-from kfmt_cli.core.layout.varint import ENCODINGS, MASKS, Encoding
+from kfmt_cli.core.layout.varint import MASKS
+from kfmt_cli.core.layout.wire import Varint, ZigZag32, ZigZag64
 from kfmt_cli.errors import UsageError
 from kfmt_cli.rows.documents import VARINT
 
+ENCODINGS = {
+    encoding.name: encoding
+    for encoding in (
+        *(ZigZag32, ZigZag64),
+        Varint("unsigned_varint", 32, signed=False),
+        Varint("unsigned_varlong", 64, signed=False),
+    )
+}
 ALIASES = {
     "unsigned": "unsigned_varint",
     "uvarint": "unsigned_varint",
@@ -67,7 +76,7 @@ def encode_varint(
     """
     encoding = ENCODINGS[type_]
     values = [_number(words, encoding) for words in numbers]
-    _show([(value, _encode(value, encoding)) for value in values], encoding, common)
+    _show([(value, encoding.write(value)) for value in values], encoding, common)
 
 
 @command(name="decode-varint", short_help="Decode varints, step by step.")
@@ -99,24 +108,22 @@ def decode_varint(
     _show(found, encoding, common)
 
 
-def _number(words: str, encoding: Encoding) -> int:
+def _number(words: str, encoding: Varint) -> int:
     try:
         value = int(words, 0)
     except ValueError:
         raise UsageError(f"{words!r}: not an integer") from None
-    if not encoding.lowest <= value <= encoding.highest:
+    lowest = -(1 << encoding.bits - 1) if encoding.signed else 0
+    highest = lowest + MASKS[encoding.bits]
+    if not lowest <= value <= highest:
         unsigned = value & MASKS[encoding.bits]
         is_negative = not encoding.signed and -unsigned < value < 0
         hint = f"; for its {encoding.bits} bits without zigzag, give {unsigned}"
         raise UsageError(
             f"{words} is out of range: {encoding.name} takes "
-            f"{encoding.lowest} to {encoding.highest}{hint if is_negative else ''}"
+            f"{lowest} to {highest}{hint if is_negative else ''}"
         )
     return value
-
-
-def _encode(value: int, encoding: Encoding) -> bytes:
-    return varint.encode(varint.zigzag(value, encoding.bits) if encoding.signed else value)
 
 
 def _bytes(words: tuple[str, ...]) -> bytes:
@@ -130,7 +137,7 @@ def _bytes(words: tuple[str, ...]) -> bytes:
     return data
 
 
-def _decode(data: bytes, at: int, encoding: Encoding) -> tuple[int, int]:
+def _decode(data: bytes, at: int, encoding: Varint) -> tuple[int, int]:
     """The value at `at` and its end. Stricter than Kafka: raises UsageError for a long form."""
     where = f"byte {at} of {data.hex()}"
     try:
@@ -149,7 +156,7 @@ def _decode(data: bytes, at: int, encoding: Encoding) -> tuple[int, int]:
     return varint.unzigzag(raw) if encoding.signed else raw, after
 
 
-def _show(found: list[tuple[int, bytes]], encoding: Encoding, common: Common) -> None:
+def _show(found: list[tuple[int, bytes]], encoding: Varint, common: Common) -> None:
     run = common.run()
     for i, (value, data) in enumerate(found):
         row = {

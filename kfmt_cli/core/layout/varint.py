@@ -6,8 +6,6 @@ at most 10. Bits of the last byte beyond 32 or 64 are dropped, and overlong enco
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 MASKS = {32: 0xFFFFFFFF, 64: 0xFFFFFFFFFFFFFFFF}
 MAX_BYTES = {32: 5, 64: 10}
 
@@ -58,39 +56,3 @@ def decode(data: bytes | memoryview, at: int, end: int, bits: int) -> tuple[int,
         f"a {bits}-bit varint has at most {MAX_BYTES[bits]} bytes, but this one continues",
         "VARINT_TOO_LONG",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Encoding:
-    """A kind of varint."""
-
-    name: str
-    bits: int
-    signed: bool
-    """Whether values are ZigZag-encoded."""
-
-    @property
-    def lowest(self) -> int:
-        """The smallest value."""
-        return -(1 << self.bits - 1) if self.signed else 0
-
-    @property
-    def highest(self) -> int:
-        """The largest value."""
-        return (1 << self.bits - self.signed) - 1
-
-    @property
-    def fixed(self) -> str:
-        """The fixed-size type of the same range."""
-        return f"{'' if self.signed else 'u'}int{self.bits}"
-
-
-ENCODINGS = {
-    encoding.name: encoding
-    for encoding in (
-        Encoding("varint", 32, True),
-        Encoding("varlong", 64, True),
-        Encoding("unsigned_varint", 32, False),
-        Encoding("unsigned_varlong", 64, False),
-    )
-}
