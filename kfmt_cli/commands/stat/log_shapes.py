@@ -131,7 +131,7 @@ class Shapes:
             "base_offset": file.base_offset,
             **{name: getattr(found, name) for name in STRIP_NUMBERS},
             "index_entries": shape.strip.index_entries,
-            "cells": [cell.values() for cell in shape.strip.cells()],
+            "cells": [list(cell) for cell in shape.strip.cells()],
         }
         self._strips.append(row)
 

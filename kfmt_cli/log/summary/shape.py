@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -160,9 +161,8 @@ class TimeOrder:
         self.gaps = heapq.nlargest(MOST_GAPS, found)
 
 
-@dataclass(slots=True)
-class Cell:
-    """A part of a log."""
+class Cell(NamedTuple):
+    """A part of a log; the order is that of the JSON contract."""
 
     position: int
     bytes: int
@@ -173,10 +173,6 @@ class Cell:
     last_offset: int
     max_timestamp: int | None
     index_entries: int = 0
-
-    def values(self) -> list[object]:
-        """The values in the order of the JSON contract."""
-        return [getattr(self, name) for name in self.__slots__]
 
 
 class Strip:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
@@ -395,7 +395,7 @@ def _cells(topic: str, row: PageRow, log: str) -> Iterator[Row]:
     of_log = {"topic": topic, "log": log, "partition": place_of(row)}
     for values in row.cells:
         cell = Cell(*values)
-        yield {**of_log, **asdict(cell), "end": cell.position + cell.bytes}
+        yield {**of_log, **cell._asdict(), "end": cell.position + cell.bytes}
 
 
 def _order_words(rows: list[PageRow]) -> str:
