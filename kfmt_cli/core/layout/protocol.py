@@ -25,9 +25,9 @@ from kfmt_cli.core.layout.wire import (
     Value,
     WireError,
     WireType,
-    left_words,
     need,
     read_each,
+    read_length,
 )
 from kfmt_cli.core.uuids import uuid_bytes, uuid_text
 
@@ -82,7 +82,7 @@ class Text:
         return f"{'nullable ' if self.nullable else ''}string, length as {self.length.name}"
 
     def read(self, data: Buffer, at: int, end: int) -> tuple[str | None, int]:
-        length, start = _length(self.length, self.nullable, data, at, end)
+        length, start = read_length(self.length, -int(self.nullable), data, at, end)
         if length < 0:
             return None, start
         try:
@@ -96,17 +96,6 @@ class Text:
         assert isinstance(value, str)
         data = value.encode()
         return self.length.write(len(data)) + data
-
-
-def _length(length: Length, nullable: bool, data: Buffer, at: int, end: int) -> tuple[int, int]:
-    """A length checked against the bytes left, -1 for null, and its end; raises WireError."""
-    value, start = length.read(data, at, end)
-    if value < 0 and (not nullable or value < -1):
-        raise WireError(f"length {value}, but null is not allowed here", at, "LENGTH_NEGATIVE")
-    if value > end - start:
-        words = f"length {value}, but {left_words(end - start)}"
-        raise WireError(words, at, "LENGTH_TOO_BIG")
-    return value, start
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +112,7 @@ class List:
         return f"{'nullable ' if self.nullable else ''}list of {self.of.name}"
 
     def read(self, data: Buffer, at: int, end: int) -> tuple[list[Value] | None, int]:
-        count, after = _length(self.count, self.nullable, data, at, end)
+        count, after = read_length(self.count, -int(self.nullable), data, at, end)
         if count < 0:
             return None, after
         return read_each(self.of.read, count, data, after, end)

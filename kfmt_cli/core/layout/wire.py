@@ -160,6 +160,18 @@ class CompactLength:
 
 
 Length = Integer | Varint | CompactLength
+LOWEST = -(1 << 63)  # of all lengths
+
+
+def read_length(length: Length, least: int, data: Buffer, at: int, end: int) -> tuple[int, int]:
+    """A length of at least `least`, checked against the bytes left, and its end; a negative one is
+    null. Raises WireError."""
+    value, start = length.read(data, at, end)
+    if value < least:
+        raise WireError(f"length {value}, but null is not allowed here", at, "LENGTH_NEGATIVE")
+    if value > end - start:
+        raise WireError(f"length {value}, but {left_words(end - start)}", at, "LENGTH_TOO_BIG")
+    return value, start
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,15 +196,10 @@ class Bytes:
         raise TypeError("the bulk kernel runs no bytes with a compact length")
 
     def read(self, data: Buffer, at: int, end: int) -> tuple[bytes | None, int]:
-        length, start = self.length.read(data, at, end)
+        least = LOWEST if self.nullable else 0
+        length, start = read_length(self.length, least, data, at, end)
         if length < 0:
-            if not self.nullable:
-                raise WireError(
-                    f"length {length}, but null is not allowed here", at, "LENGTH_NEGATIVE"
-                )
             return None, start
-        if length > end - start:
-            raise WireError(f"length {length}, but {left_words(end - start)}", at, "LENGTH_TOO_BIG")
         return bytes(data[start : start + length]), start + length
 
     def write(self, value: Value) -> bytes:
