@@ -59,6 +59,12 @@ class Node:
         """The child with this name; raises StopIteration."""
         return next(child for child in self.children if child.name == name)
 
+    def add(self, child: Node) -> Node:
+        """Add the next child."""
+        self.children.append(child)
+        self.end = child.end
+        return child
+
     @property
     def is_whole(self) -> bool:
         """Whether neither it nor anything in it has a fault."""
@@ -69,9 +75,7 @@ def tree(layout: Layout, data: Buffer, at: int, end: int) -> Node:
     """Read the structure at byte `at` of a buffer, up to `end` at most."""
     node = Node(layout.name, layout.name, at, at, layout=layout)
     for inner in layout.fields:
-        child = _of_field(inner, data, node.end, end)
-        node.children.append(child)
-        node.end = child.end
+        child = node.add(_of_field(inner, data, node.end, end))
         if not child.is_whole:
             return node
         if inner.frames:
@@ -81,9 +85,7 @@ def tree(layout: Layout, data: Buffer, at: int, end: int) -> Node:
                 return node
             end = child.end + child.value
     if layout.tagged is not None:
-        child = _tagged(layout.tagged, data, node.end, end)
-        node.children.append(child)
-        node.end = child.end
+        node.add(_tagged(layout.tagged, data, node.end, end))
     if any(field.frames for field in layout.fields) and node.is_whole and node.end != end:
         node.fault = left_over_words(end - node.end)
     return node
@@ -142,9 +144,7 @@ def _list(node: Node, type_: List | Array, data: Buffer, end: int) -> None:
         return
     of: WireType = Struct(type_.of) if isinstance(type_, Array) else type_.of
     for i in range(count.value):
-        child = _node(str(i), of, data, node.end, end)
-        node.children.append(child)
-        node.end = child.end
+        child = node.add(_node(str(i), of, data, node.end, end))
         if not child.is_whole:
             return
 
@@ -173,8 +173,7 @@ def _tagged(tagged: TaggedFields, data: Buffer, at: int, end: int) -> Node:
         else:
             value = Node(f"tag {tag.value}", "bytes", node.end, until)
             value.value = bytes(data[node.end : until])
-        node.children.append(value)
-        node.end = value.end
+        node.add(value)
         if not value.is_whole:
             break
     return node
@@ -183,10 +182,8 @@ def _tagged(tagged: TaggedFields, data: Buffer, at: int, end: int) -> Node:
 def _child(node: Node, name: str, type_: WireType | Length, data: Buffer, end: int) -> Node:
     """Add a value without parts as a node's next child."""
     child = Node(name, type_.name, node.end, node.end)
-    node.children.append(child)
     _fill(child, type_.read, data, end)
-    node.end = child.end
-    return child
+    return node.add(child)
 
 
 def _fill(node: Node, read: object, data: Buffer, end: int) -> None:
