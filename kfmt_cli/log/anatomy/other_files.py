@@ -21,7 +21,7 @@ def file_part(
     layout: of the entries, if the file's kind does not define it.
     """
     data = read_whole(file, MOST_BYTES)
-    nodes = list(_entries(file, data) if layout is None else _repeated(layout, data))
+    nodes = list(_entries(file, data) if layout is None else _repeated(layout, data, 0, len(data)))
     title = f"{file.kind.name.replace('_', ' ')}, {len(data)} bytes"
     if entry is not None or position is not None:
         numbered = [node for node in nodes if node.name.startswith(("entry ", "line "))]
@@ -51,17 +51,13 @@ def _entries(file: Input, data: bytes) -> Iterator[Node]:
             return
         at = front.end
     size = reader.layout.dtype.itemsize
-    end = reader.end_of_rows(data)
-    n = 0
-    while at + size <= end:
-        entry = tree(reader.layout, data, at, len(data))
-        entry.name = f"entry {n}"
+    whole = (reader.end_of_rows(data) - at) // size * size
+    for entry in _repeated(reader.layout, data, at, at + whole):
         for child in entry.children:
             if child.name == "relative_offset" and isinstance(child.value, int):
                 child.meaning = f"→ offset {file.base + child.value}"
         yield entry
-        at += size
-        n += 1
+    at += whole
     rest = len(data) - at
     if rest:
         node = Node("rest", "bytes", at, len(data))
@@ -72,11 +68,11 @@ def _entries(file: Input, data: bytes) -> Iterator[Node]:
         yield node
 
 
-def _repeated(layout: Layout, data: bytes) -> Iterator[Node]:
+def _repeated(layout: Layout, data: bytes, at: int, end: int) -> Iterator[Node]:
     """Consecutive structures, up to the first incomplete one."""
-    at = n = 0
-    while at < len(data):
-        node = tree(layout, data, at, len(data))
+    n = 0
+    while at < end:
+        node = tree(layout, data, at, end)
         node.name = f"entry {n}"
         yield node
         if not node.is_whole or node.end == at:
