@@ -65,7 +65,23 @@ HELD: dict[str, tuple[str, str, str]] = {
     "supported_protocols.metadata": ("ConsumerProtocolSubscription", "", ""),
 }
 
+_OF_GROUPS = {
+    "MetadataValue": "Its epoch.",
+    "MemberMetadataKey": "A member of a {} group.",
+    "MemberMetadataValue": "Metadata of the member.",
+    "TargetAssignmentMetadataKey": "The target assignment of a {} group.",
+    "TargetAssignmentMetadataValue": "Its epoch.",
+    "TargetAssignmentMemberKey": "The target assignment of a member of a {} group.",
+    "TargetAssignmentMemberValue": "Target assignment.",
+    "CurrentMemberAssignmentKey": "The assignment of a member of a {} group.",
+    "CurrentMemberAssignmentValue": "Current assignment.",
+}
 MESSAGES = {
+    **{
+        f"{kind}Group{name}": words.format(kind.lower())
+        for kind in ("Consumer", "Share", "Streams")
+        for name, words in _OF_GROUPS.items()
+    },
     "RegisterBrokerRecord": "A broker registers.",
     "UnregisterBrokerRecord": "A broker is removed from the cluster.",
     "TopicRecord": "A topic is created.",
@@ -103,31 +119,12 @@ MESSAGES = {
     "GroupMetadataKey": "A group of the classic protocol.",
     "GroupMetadataValue": "The group and its members, after each rebalance.",
     "ConsumerGroupMetadataKey": "A group of the consumer protocol (KIP-848).",
-    "ConsumerGroupMetadataValue": "Its epoch.",
     "ConsumerGroupPartitionMetadataKey": "Topics subscribed to by a consumer group.",
     "ConsumerGroupPartitionMetadataValue": (
         "The subscribed topics with their partitions; until 4.0."
     ),
-    "ConsumerGroupMemberMetadataKey": "A member of a consumer group.",
-    "ConsumerGroupMemberMetadataValue": "Metadata of the member.",
-    "ConsumerGroupTargetAssignmentMetadataKey": "The target assignment of a consumer group.",
-    "ConsumerGroupTargetAssignmentMetadataValue": "Its epoch.",
-    "ConsumerGroupTargetAssignmentMemberKey": (
-        "The target assignment of a member of a consumer group."
-    ),
-    "ConsumerGroupTargetAssignmentMemberValue": "Target assignment.",
-    "ConsumerGroupCurrentMemberAssignmentKey": "The assignment of a member of a consumer group.",
-    "ConsumerGroupCurrentMemberAssignmentValue": "Current assignment.",
     "ShareGroupMemberMetadataKey": "A member of a share group (KIP-932).",
-    "ShareGroupMemberMetadataValue": "Metadata of the member.",
     "ShareGroupMetadataKey": "A share group (KIP-932).",
-    "ShareGroupMetadataValue": "Its epoch.",
-    "ShareGroupTargetAssignmentMetadataKey": "The target assignment of a share group.",
-    "ShareGroupTargetAssignmentMetadataValue": "Its epoch.",
-    "ShareGroupTargetAssignmentMemberKey": "The target assignment of a member of a share group.",
-    "ShareGroupTargetAssignmentMemberValue": "Target assignment.",
-    "ShareGroupCurrentMemberAssignmentKey": "The assignment of a member of a share group.",
-    "ShareGroupCurrentMemberAssignmentValue": "Current assignment.",
     "ShareGroupStatePartitionMetadataKey": "The share partitions of a share group.",
     "ShareGroupStatePartitionMetadataValue": (
         "Topics whose share state is initialised, being initialised or being deleted."
@@ -137,17 +134,6 @@ MESSAGES = {
     ),
     "ConsumerGroupRegularExpressionValue": "The topics it resolves to.",
     "StreamsGroupMetadataKey": "A group of Kafka Streams (KIP-1071).",
-    "StreamsGroupMetadataValue": "Its epoch.",
-    "StreamsGroupMemberMetadataKey": "A member of a streams group.",
-    "StreamsGroupMemberMetadataValue": "Metadata of the member.",
-    "StreamsGroupTargetAssignmentMetadataKey": "The target assignment of a streams group.",
-    "StreamsGroupTargetAssignmentMetadataValue": "Its epoch.",
-    "StreamsGroupTargetAssignmentMemberKey": (
-        "The target assignment of a member of a streams group."
-    ),
-    "StreamsGroupTargetAssignmentMemberValue": "Target assignment.",
-    "StreamsGroupCurrentMemberAssignmentKey": "The assignment of a member of a streams group.",
-    "StreamsGroupCurrentMemberAssignmentValue": "Current assignment.",
     "StreamsGroupTopologyKey": "The topology of a streams group.",
     "StreamsGroupTopologyValue": "Its subtopologies and their topics.",
     "RemoteLogSegmentMetadataRecord": "A segment is being copied to remote storage.",
