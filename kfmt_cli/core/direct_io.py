@@ -6,7 +6,7 @@ import errno
 import mmap
 import os
 
-from kfmt_cli.core.source import READ_ONLY, Source, end_of_data
+from kfmt_cli.core.source import READ_ONLY, FileSource
 from kfmt_cli.core.throttle import PACE
 from kfmt_cli.errors import InputError
 
@@ -14,7 +14,7 @@ ALIGNMENT = 4096
 _DIRECT = getattr(os, "O_DIRECT", 0)
 
 
-class DirectSource(Source):
+class DirectSource(FileSource):
     """A file that is read in only a few places.
 
     Reads neither fill the page cache nor read ahead. On a file system without direct reads, such as
@@ -22,13 +22,11 @@ class DirectSource(Source):
     """
 
     def __init__(self, path: str, name: str) -> None:
-        self.name = name
-        self.bytes_read = 0
         try:
-            self._fd = _opened(path)
+            super().__init__(_opened(path), name)
         except OSError as error:
             raise InputError(f"{name}: {error.strerror}", file=path) from error
-        self.size: int = os.fstat(self._fd).st_size
+        self.bytes_read = 0
         self._start = 0
         self._held = b""
 
@@ -58,12 +56,6 @@ class DirectSource(Source):
         self.bytes_read += done
         PACE.spent(done)
         return data
-
-    def end_of_data(self) -> int:
-        return end_of_data(self._fd, self.size)
-
-    def close(self) -> None:
-        os.close(self._fd)
 
 
 def _opened(path: str) -> int:

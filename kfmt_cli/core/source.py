@@ -63,28 +63,12 @@ class Source(ABC):
         """Close the file."""
 
 
-def end_of_data(fd: int, size: int) -> int:
-    """Where a file's written data ends; its size if the system cannot tell."""
-    if not hasattr(os, "SEEK_DATA"):
-        return size
-    end = 0
-    for _ in range(MOST_EXTENTS + 1):
-        try:
-            at = os.lseek(fd, end, os.SEEK_DATA)
-        except OSError as error:
-            return end if error.errno == errno.ENXIO else size
-        end = os.lseek(fd, at, os.SEEK_HOLE)
-        if end >= size:
-            return end
-    return size
-
-
 class FileSource(Source):
     """A file with random access."""
 
     def __init__(self, fd: int, name: str) -> None:
         self.name = name
-        self.size = os.fstat(fd).st_size
+        self.size: int = os.fstat(fd).st_size
         self._fd = fd
         self._reader: ThreadPoolExecutor | None = None
         self._ahead: tuple[int, int, Future[bytes]] | None = None
@@ -105,7 +89,18 @@ class FileSource(Source):
         return data
 
     def end_of_data(self) -> int:
-        return end_of_data(self._fd, self.size or 0)
+        if not hasattr(os, "SEEK_DATA"):
+            return self.size
+        end = 0
+        for _ in range(MOST_EXTENTS + 1):
+            try:
+                at = os.lseek(self._fd, end, os.SEEK_DATA)
+            except OSError as error:
+                return end if error.errno == errno.ENXIO else self.size
+            end = os.lseek(self._fd, at, os.SEEK_HOLE)
+            if end >= self.size:
+                return end
+        return self.size
 
     def _first_read(self, position: int, length: int) -> bytes:
         """The bytes of one read, or the block read ahead."""
@@ -116,7 +111,7 @@ class FileSource(Source):
         return os.pread(self._fd, length, position)
 
     def prefetch(self, position: int, length: int) -> None:
-        if self.size is None or self.size < WORTH_READING_AHEAD:
+        if self.size < WORTH_READING_AHEAD:
             return
         if self._reader is None:
             from concurrent.futures import ThreadPoolExecutor
