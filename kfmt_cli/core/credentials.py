@@ -7,7 +7,8 @@ A URL is split where it is given. All that follows gets the URL without them, an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -58,15 +59,6 @@ class KeptCredentials:
     def __init__(self) -> None:
         self.by_place: dict[tuple[str, str], Credentials] = {}
 
-    def keep(self, place: tuple[str, str], credentials: Credentials) -> bool:
-        """Keep credentials; whether others are kept."""
-        return self.by_place.setdefault(place, credentials) != credentials
-
-    def secrets(self) -> Iterator[str]:
-        """The parts that nobody may see."""
-        for credentials in self.by_place.values():
-            yield from credentials.secrets()
-
 
 KEPT = KeptCredentials()
 
@@ -80,7 +72,8 @@ def without_credentials(url: str) -> str:
     if parts.is_torn:
         words = "the credentials contain /, ? or #; write them as %2F, %3F and %23"
         raise UsageError(f"{parts.clean}: {words}")
-    if parts.credentials is not None and KEPT.keep(parts.place, parts.credentials):
+    given = parts.credentials
+    if given is not None and KEPT.by_place.setdefault(parts.place, given) != given:
         words = "is given with different credentials; use one run for each of them"
         raise UsageError(f"{parts.place[0]}://{parts.place[1]}: {words}")
     return parts.clean
@@ -94,7 +87,7 @@ def credentials_of(url: str) -> Credentials | None:
 def hidden(text: str) -> str:
     """A message, maybe of a library, without credentials."""
     text = _IN_TEXT.sub(_hidden_url, text)
-    for secret in KEPT.secrets():
+    for secret in chain.from_iterable(kept.secrets() for kept in KEPT.by_place.values()):
         text = text.replace(secret, "***")
     return text
 
