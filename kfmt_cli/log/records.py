@@ -15,12 +15,13 @@ import numpy as np
 
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.layout.place import DecodeError, Origin
+from kfmt_cli.core.layout.place import DecodeError, Origin, Place
 from kfmt_cli.core.native import kernel
 from kfmt_cli.core.native.table import Table, TableColumn
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.formats.batch import RECORD
+from kfmt_cli.formats.batch import RECORD, RECORD_BATCH
+from kfmt_cli.formats.legacy import MESSAGES
 from kfmt_cli.log.block import HEADER_SIZE, Block, about_batch, batch_finding
 from kfmt_cli.log.decompress import decompressed
 from kfmt_cli.rows.log_tables import BATCH_NAMES, READ_NAMES, RECORD_NAMES, RecordTable
@@ -232,7 +233,8 @@ def _explain(block: Block, data: bytes, regions: IntArray) -> Iterator[Finding]:
             if not compressed:
                 # Not the position in `data`: the batch may be fixed, or among compressed ones.
                 origin = Origin(block.name, int(batches.position[i]) + HEADER_SIZE)
-            yield _malformed(block, i, data[start:end], at, origin, n)
+            more = f" ({end - start - at} bytes after the last record)" if n >= declared else ""
+            yield unread(block, i, data[start:end], Place(origin, at), f"record {n}", more)
         elif n != declared and 0 <= declared <= int(batches.last_offset_delta[i]) + 1:
             yield batch_finding(
                 block,
@@ -244,16 +246,16 @@ def _explain(block: Block, data: bytes, regions: IntArray) -> Iterator[Finding]:
             )
 
 
-def _malformed(
-    block: Block, i: int, region: bytes, at: int, origin: Origin, record: int
-) -> Finding:
+def unread(block: Block, i: int, data: bytes, place: Place, name: str, more: str = "") -> Finding:
+    """The finding for a record or message of batch i that could not be read, which begins at a
+    place and is the end of `data`. more: words after what is wrong."""
+    is_v2 = block.batches.is_v2[i]
+    layout = RECORD if is_v2 else MESSAGES[data[place.at + RECORD_BATCH.offset_of("magic")]]
     try:
-        RECORD.read(region, at, len(region), origin, (f"record {record}",))
+        layout.read(data, place.at, len(data), place.origin, (name,))
     except DecodeError as error:
-        declared = int(block.batches.records_count[i])
-        more = f" ({len(region) - at} bytes after the last record)" if record >= declared else ""
         path = "".join(f" › {part}" for part in error.place.path)
-        words = f"{path}: {error.reason}, at {origin.byte(error.place.at)}{more}"
-        code = codes.RECORD_MALFORMED
+        words = f"{path}: {error.reason}, at {place.origin.byte(error.place.at)}{more}"
+        code = codes.RECORD_MALFORMED if is_v2 else codes.MESSAGE_MALFORMED
         return about_batch(block, i, code, words, position=error.place.position)
     raise AssertionError("internal error: the kernel and the slow reader disagree")

@@ -14,17 +14,17 @@ import numpy as np
 from kfmt_cli.core.codecs.checksum import CRC32, crc_of_regions
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.layout.place import DecodeError, Origin
+from kfmt_cli.core.layout.place import Origin, Place
 from kfmt_cli.core.native import kernel, scan
 from kfmt_cli.core.native.table import Table, TableColumn
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import COMPRESSION
 from kfmt_cli.formats.legacy import MESSAGES
-from kfmt_cli.log.block import CHECKED_FROM, NO_TIMESTAMP_TYPE, Block, about_batch, batch_finding
+from kfmt_cli.log.block import CHECKED_FROM, NO_TIMESTAMP_TYPE, Block, batch_finding
 from kfmt_cli.log.damages.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.log.decompress import decompress_batch
-from kfmt_cli.log.records import Records
+from kfmt_cli.log.records import Records, unread
 from kfmt_cli.rows.log_tables import BatchTable, RecordTable
 
 OK = kernel.STATUSES["OK"]
@@ -60,8 +60,8 @@ def read_messages(block: Block, limit: Limit) -> Records:
     front = batches.position - batches.start
     for i in failures:
         start, end = int(batches.start[i]), int(batches.end[i])
-        origin = Origin(block.name, int(front[i]))
-        findings.append(_explain(block, i, data[:end], start, origin, "the message"))
+        place = Place(Origin(block.name, int(front[i])), start)
+        findings.append(unread(block, i, data[:end], place, "the message"))
     loose = outer.select(batches.compression[outer.batch] == 0)
     wrappers = outer.select(batches.compression[outer.batch] != 0)
     rows = _rows(loose, batches, 0)
@@ -151,9 +151,9 @@ def _unwrap(
     for number in failures:
         i = int(wrapper_of[number])
         first = int(np.searchsorted(found[2, :n], found[2, number]))
-        origin = Origin(block.name, int(batches.position[i]), decompressed=True)
+        place = Place(Origin(block.name, int(batches.position[i]), decompressed=True), 0)
         inside = data[int(starts[number]) : int(ends[number])]
-        findings.append(_explain(block, i, inside, 0, origin, f"message {number - first}"))
+        findings.append(unread(block, i, inside, place, f"message {number - first}"))
     message = inner_table.batch.copy()
     inner_table.batch = wrapper_of[message]
     findings += _place(block, inner_table)
@@ -230,15 +230,3 @@ def _place(block: Block, inner: MessageTable) -> Iterator[Finding]:
             expected=int(last_inner[i]),
             found=int(outer[i]),
         )
-
-
-def _explain(block: Block, i: int, data: bytes, at: int, origin: Origin, name: str) -> Finding:
-    """The finding for a message that could not be read, which is the end of `data`."""
-    try:
-        MESSAGES[data[at + MAGIC_AT]].read(data, at, len(data), origin, (name,))
-    except DecodeError as error:
-        path = "".join(f" › {part}" for part in error.place.path)
-        words = f"{path}: {error.reason}, at {origin.byte(error.place.at)}"
-        code = codes.MESSAGE_MALFORMED
-        return about_batch(block, i, code, words, position=error.place.position)
-    raise AssertionError("the kernel and the slow reader disagree")
