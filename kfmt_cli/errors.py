@@ -14,7 +14,7 @@ Damage inside a readable file is none of these: it becomes findings (`findings/f
 """
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 class ExitCode(enum.IntEnum):
@@ -67,6 +67,21 @@ class InputError(KfmtError):
         super().__init__(words)
         self.file = file
         self.is_gone = is_gone
+
+
+class Caught:
+    """Give the error of an input that cannot be read to a function, and go on after the block."""
+
+    def __init__(self, take: Callable[[InputError], None]) -> None:
+        self._take = take
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: object, trace: object) -> bool:
+        if isinstance(error, InputError):
+            self._take(error)
+            return True
+        return False
 
 
 class ForeignError(InputError):

@@ -7,13 +7,13 @@ A run counts them, passes them to the sink and determines the exit code.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from kfmt_cli.errors import ExitCode, InputError
+from kfmt_cli.errors import Caught, ExitCode, InputError
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings, Severity
 from kfmt_cli.render.sinks.sink import Head, Out, Sink
 from kfmt_cli.render.style import safe
@@ -178,13 +178,9 @@ class Run:
         self.host.reached(ExitCode.UNREADABLE)
         self.sink.note(f"kfmt: {safe(words)}\n")
 
-    @contextmanager
-    def complaining(self) -> Iterator[None]:
+    def complaining(self) -> Caught:
         """Report an input that cannot be read, and go on after the block."""
-        try:
-            yield
-        except InputError as error:
-            self.complain(str(error))
+        return Caught(lambda error: self.complain(str(error)))
 
     def left_over(self, paths: Iterable[Path]) -> None:
         """Report removed leftovers of killed runs."""

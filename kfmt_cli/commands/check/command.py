@@ -33,7 +33,7 @@ from kfmt_cli.disk.names import identity
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
 from kfmt_cli.disk.targets import GivenPath, normalized, targets
 from kfmt_cli.disk.tree import Folder, is_segment, no_log, size_of
-from kfmt_cli.errors import ExitCode, InputError, UsageError
+from kfmt_cli.errors import Caught, ExitCode, InputError, UsageError
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
@@ -185,10 +185,8 @@ class CheckPaths:
     def _segment_of(self, target: GivenPath, file: Input) -> Segment | None:
         """The segment of a file that was given; None if the file belongs to no log."""
         if file.kind in SEGMENT_KINDS:
-            try:
+            with Caught(self._unread):
                 return next(target.segments())
-            except InputError as error:
-                self._unread(error)
         return Segment(file, wanted=frozenset()) if file.kind in _LOGS else None
 
     def _group(
@@ -232,21 +230,19 @@ class CheckPaths:
         advance: Callable[[int], None],
     ) -> CheckedSegment | None:
         """Report on one segment; None if its log could not be read."""
-        done = None
-        if isinstance(outcome, CheckedSegment):
-            done = outcome
-        elif outcome is None:
+        done = outcome
+        if done is None:
             self._sizes[log.name] = size_of(log)
             found = Returning(self._checker.check(segment, advance))
             try:
                 self._findings(found)
                 done = found.value
             except InputError as error:
-                outcome = error
-        if done is None:
-            assert isinstance(outcome, InputError)
-            self._unread(outcome)
-            self._try_indexes(segment)
+                done = error
+        if isinstance(done, InputError):
+            self._unread(done)
+            with Caught(self._unread):  # its indexes may be unreadable, too
+                self._checker.indexes.begin(segment)
             return None
         if self.counted is not None and done.numbers is not None:
             self.counted.numbers[log.path] = done.numbers
@@ -257,21 +253,12 @@ class CheckPaths:
             self._unread(done.unread)
         return done
 
-    def _try_indexes(self, segment: Segment) -> None:
-        """Complain if the indexes of an unreadable log cannot be read either."""
-        try:
-            self._checker.indexes.begin(segment)
-        except InputError as error:
-            self._unread(error)
-
     def _alone(self, segment: Segment) -> list[Findings]:
         """Findings about indexes whose log is missing or not checked."""
-        try:
+        with Caught(self._unread):
             results = self._checker.indexes.check(segment, lambda _: None)
             return [result.findings for result in results]
-        except InputError as error:
-            self._unread(error)
-            return []
+        return []
 
     def _report(self, name: str, path: str, folder: Folder | None = None) -> CheckedDirectory:
         """The report on a directory, created if missing."""
@@ -359,12 +346,8 @@ class CheckPaths:
                 continue
             if file.kind is UNKNOWN:
                 continue
-            try:
-                contents = file.kind.read(file)
-            except InputError as error:
-                self._unread(error)
-                continue
-            self._findings(contents.findings)
+            with Caught(self._unread):
+                self._findings(file.kind.read(file).findings)
 
 
 def _distinct(found: Iterable[Segment], known: set[str]) -> Iterator[Segment]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,7 +40,7 @@ from kfmt_cli.commands.check.start import starts_of
 from kfmt_cli.commands.log_settings import compacts
 from kfmt_cli.disk.names import parsed_place, partition_folder, place_of, suffix_of
 from kfmt_cli.disk.tree import Folder, is_segment
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import Caught, InputError
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, ZERO_TAIL
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.topics import CLUSTER_METADATA
@@ -125,10 +126,8 @@ class CheckedPartitions:
         report = self.reports[folder.name]
         report.marker = above.marker
         found: list[Start] = []
-        try:
+        with Caught(self.unread):
             found += starts_of(folder, report, above, self.interval, kafka)
-        except InputError as error:
-            self.unread(error)
         held = [(first, end - 1) for first, end in report.extents.values() if end > first]
         return Replica(folder, report.shown, {start.after: start for start in found}, held)
 
@@ -244,29 +243,21 @@ class CheckedPartitions:
                 broker.metadata_ends = {kind: end for kind, end in ends.items() if end is not None}
 
     def _compacts(self, topic: str | None, log_directory: Path) -> bool | None:
-        try:
+        with Caught(self.unread):
             return compacts(topic, log_directory)
-        except InputError as error:
-            self.unread(error)
-            return None
+        return None
 
     def _is_alone(self, folder: Folder) -> bool:
         """Whether no other replica of the metadata log can restore truncated records."""
-        try:
+        with Caught(self.unread):
             return len(voters_of(folder)) == 1
-        except InputError as error:
-            self.unread(error)
-            return False
+        return False
 
     def _read_epochs(self, folder: Folder) -> list[tuple[int, int]] | None:
         """The leader epochs of a partition; None if there are none, or no broker can read them."""
         if LEADER_EPOCHS in folder.readable:
-            try:
+            with Caught(self.unread), suppress(CheckpointError, NumberError):
                 return stored_epochs(folder.input(LEADER_EPOCHS))
-            except InputError as error:
-                self.unread(error)
-            except (CheckpointError, NumberError):
-                return None
         return None
 
     def _tell_all(self, found: Iterable[Finding]) -> None:

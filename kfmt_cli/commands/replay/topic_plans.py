@@ -11,7 +11,7 @@ from kfmt_cli.commands.replay.sources import ReplaySource
 from kfmt_cli.disk.opening import is_folder
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import Folder, listing
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import Caught, InputError
 from kfmt_cli.rows.types.state_types import CONFIG, PARTITION
 from kfmt_cli.topics import CLUSTER_METADATA
 
@@ -96,11 +96,9 @@ def _newest(directories: Iterable[str], unread: list[InputError]) -> Folder | No
     found: list[tuple[int, int, Folder]] = []
     for directory in directories:
         path = f"{directory}/{CLUSTER_METADATA}-0"
-        try:
+        with Caught(unread.append):
             if is_folder(path):
                 folder = listing(path)
                 end, epoch = metadata_end(folder, unread)
                 found.append((epoch, end, folder))
-        except InputError as error:
-            unread.append(error)
     return max(found, key=lambda each: each[:2], default=(0, 0, None))[2]

@@ -22,7 +22,7 @@ from kfmt_cli.commands.replicas.orders import (
 )
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.errors import Caught, InputError, UsageError
 from kfmt_cli.render.style import safe
 
 _STRAY = (
@@ -163,11 +163,9 @@ class CompareDisks:
             copy.is_set_aside = True
             words = f"of another topic with this name, topic id {copy.topic_id}"
             self.run.sink.note(f"not used: {safe(copy.owner)}: {words}\n")
-        try:
+        found = Compared()
+        with Caught(unread.append):
             found = compared(copies, self.limit)
-        except InputError as error:
-            unread.append(error)
-            found = Compared()
         partition = ComparedPartition(place, copies, found, metadata)
         if elections is not None and metadata is not None:
             partition.ends = list(elections.ends(metadata, copies, found, orders))

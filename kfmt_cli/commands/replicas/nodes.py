@@ -30,7 +30,7 @@ from kfmt_cli.disk.kinds import PARTITION_METADATA
 from kfmt_cli.disk.kinds.kind import read_whole
 from kfmt_cli.disk.names import parsed_place, suffix_of
 from kfmt_cli.disk.tree import Folder, classify
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import Caught, InputError
 from kfmt_cli.topics import CLUSTER_METADATA
 
 Place = tuple[str, int]
@@ -245,12 +245,8 @@ def _copy(
 
 def _topic_id(folder: Folder, unread: list[InputError]) -> str | None:
     for name in PARTITION_METADATA.names.intersection(folder.readable):
-        try:
+        with Caught(unread.append), suppress(StartFailed):
             return uuid_text(read_topic_id(folder.input(name)))
-        except StartFailed:
-            return None
-        except InputError as error:
-            unread.append(error)
     return None
 
 
@@ -264,11 +260,7 @@ def _damaged(folder: Folder, report: CheckedDirectory, unread: list[InputError])
     following = dict(zip(bases, [*bases[1:], None], strict=True)) if bases else {}
     wrong = {Path(finding.file).name for finding in report.errors_in_logs}
     for file in map(folder.input, sorted(wrong.intersection(folder.files))):
-        base = file.base
-        try:
-            in_log = ranges_of(file, base)
-        except InputError as error:
-            unread.append(error)
-            continue
-        found += without(in_log.held(following.get(base)), in_log.undamaged())
+        with Caught(unread.append):
+            in_log = ranges_of(file, file.base)
+            found += without(in_log.held(following.get(file.base)), in_log.undamaged())
     return merged(found)

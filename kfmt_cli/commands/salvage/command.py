@@ -271,11 +271,9 @@ class Salvage:
         self.run.sink.document(MISSING_OFFSETS, row, [words] if is_told else [])
 
     def _is_compacted(self, partition: SalvagedPartition) -> bool:
-        try:
+        with self.run.complaining():
             return partition.is_compacted
-        except InputError as error:
-            self.run.complain(str(error))
-            return False
+        return False
 
     def _leave_behind(self, log: Input) -> None:
         """Note or count a file without undamaged batches as not copied."""
@@ -319,14 +317,10 @@ class Salvage:
             if log.path not in extents:
                 continue
             result = Result(SALVAGED, log.name, LOG.name)
-            base = base_of(log) or 0
-            try:
-                one = salvager.scan(log, base, is_swap(log), result.take, self._progress.advance)
-            except InputError as error:
-                self.run.complain(str(error))
-                continue
-            scanned.append(one)
-            results.append(result)
+            base, advance = base_of(log) or 0, self._progress.advance
+            with self.run.complaining():
+                scanned.append(salvager.scan(log, base, is_swap(log), result.take, advance))
+                results.append(result)
         made = rearranged(scanned)
         named = (log.base for log in partition.logs if extents.get(log.path) is None)
         last = max(named, default=0)
