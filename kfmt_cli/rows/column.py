@@ -169,6 +169,15 @@ class RowType:
     def __getitem__(self, name: str) -> Column:
         return self.by_name[name]
 
+    def members_of(self, *things: object) -> dict[str, object]:
+        """The members of an object that things have as attributes of the same names."""
+        return {
+            column.name: getattr(thing, column.name)
+            for thing in things
+            for column in self.columns
+            if hasattr(thing, column.name)
+        }
+
 
 def _leaves(columns: Iterable[Column]) -> Iterator[Column]:
     for column in columns:

@@ -151,7 +151,7 @@ def test_much_that_is_damaged_is_split_as_it_comes(
     n_marked = sum(bool(record["headers"]) for record in records)
     assert (
         n_marked
-        == sum(hole.records for hole in found)
+        == sum(hole.reencoded for hole in found)
         == done.reencoded
         > 7 * len(places[100:-100])
     )

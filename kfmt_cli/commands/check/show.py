@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from operator import attrgetter
 
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
@@ -65,19 +65,15 @@ def show(run: Run, found: CheckedPartitions) -> ExitCode:
     if sink.for_people:
         return _show_people(run, listed, found, steps)
     for report in listed:
-        sink.document(PARTITION, _row(report), ())
+        sink.document(PARTITION, {**PARTITION.members_of(report), "file": report.shown}, ())
     _find(run, listed)
     for start in found.starts:
         sink.document(BROKER_START, start_row(start), ())
     for step in steps:
-        row: dict[str, object] = {"file": step.file, "command": step.command, "price": step.price}
-        sink.document(NEXT_STEP, row, ())
+        sink.document(NEXT_STEP, NEXT_STEP.members_of(step), ())
     for next_start in found.nexts:
-        row = asdict(next_start)
-        row["next_start"] = row.pop("after")
-        row |= next_start.kafka.row
-        del row["kafka"]
-        sink.document(LOG_DIRECTORY, row, ())
+        row = {**LOG_DIRECTORY.members_of(next_start), **next_start.kafka.row}
+        sink.document(LOG_DIRECTORY, {**row, "next_start": next_start.after}, ())
     for line in _answers(found, steps, PLAIN, run.summary.unread):
         sink.answer(line)
     sink.next_steps(steps)
@@ -151,11 +147,6 @@ def _result(report: CheckedDirectory) -> Result:
     result = Result(CHECK_RESULT, report.shown, "partition", numbers, findings=report.findings)
     result.errors, result.warnings, result.notes = report.errors, report.warnings, report.notes
     return result
-
-
-def _row(report: CheckedDirectory) -> dict[str, object]:
-    names = (column.name for column in PARTITION.columns if column.name != "file")
-    return {"file": report.shown, **{name: getattr(report, name) for name in names}}
 
 
 def _with_outcome(finding: Finding, report: CheckedDirectory, is_log_damaged: bool) -> Finding:

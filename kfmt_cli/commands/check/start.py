@@ -19,6 +19,7 @@ from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.disk.names import mark_of, place_of
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.findings.finding import Severity
+from kfmt_cli.rows.documents import BROKER_START
 from kfmt_cli.topics import CLUSTER_METADATA
 
 
@@ -100,16 +101,9 @@ def _odd(folder: Folder, report: CheckedDirectory) -> dict[int, frozenset[int]]:
 def start_row(start: Start) -> dict[str, object]:
     """A start as an object of the JSON contract, without its type."""
     return {
-        "file": start.file,
-        "after": start.after,
-        "starts": start.starts,
-        "reason": start.reason,
-        "log_start_offset": start.log_start_offset,
-        "log_end_offset": start.log_end_offset,
+        **BROKER_START.members_of(start),
         "cut": [{"file": file, "size": size} for file, size in start.cut],
-        "deleted": start.deleted,
         "lost_offsets": as_lists(start.lost),
         "unreachable_offsets": as_lists(start.unreachable),
-        "becomes": start.becomes,
         **start.kafka.row,
     }

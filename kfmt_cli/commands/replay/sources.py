@@ -131,8 +131,8 @@ class Chunk:
 class SourceReader:
     """Reads the records of one partition that are to be sent.
 
-    not_committed, zero_times: counts of records, see the rows. by_key: the number of partitions
-    among which keys decide, None to keep the partition.
+    not_committed, timestamps_changed: counts of records, see the rows. by_key: the number of
+    partitions among which keys decide, None to keep the partition.
     """
 
     source: ReplaySource
@@ -141,7 +141,7 @@ class SourceReader:
     by_key: int | None
     tell: Callable[[Finding], None]
     not_committed: int = 0
-    zero_times: int = 0
+    timestamps_changed: int = 0
 
     def chunks(self, next_offset: int) -> Iterator[Chunk]:
         """The committed records from an offset on; raises InputError."""
@@ -181,7 +181,7 @@ class SourceReader:
         rows, data = records.rows, records.data
         times = np.where(rows.has_timestamp[chosen] == 1, rows.timestamp[chosen], NO_TIMESTAMP)
         # librdkafka takes 0 for "now".
-        self.zero_times += int((times == 0).sum())
+        self.timestamps_changed += int((times == 0).sum())
         times = np.where(times == 0, 1, times)
         offsets = rows.offset[chosen]
         starts, sizes = rows.key[chosen], rows.key_size[chosen]

@@ -76,18 +76,19 @@ class _Sent:
     resumed_at: int
     """Where this run began."""
     records: int = 0
-    n_bytes: int = 0
+    bytes: int = 0
     already_there: int = 0
-    first: int | None = None
-    last: int | None = None
+    first_offset: int | None = None
+    last_offset: int | None = None
 
     def take(self, chunk: Chunk, n_arrived: int) -> None:
         """Count the records of a chunk."""
         self.records += len(chunk) - n_arrived
         self.already_there += n_arrived
-        self.n_bytes += chunk.n_bytes
-        self.first = int(chunk.offsets[0]) if self.first is None else self.first
-        self.last = int(chunk.offsets[-1])
+        self.bytes += chunk.n_bytes
+        if self.first_offset is None:
+            self.first_offset = int(chunk.offsets[0])
+        self.last_offset = int(chunk.offsets[-1])
 
 
 @dataclass(slots=True)
@@ -274,7 +275,7 @@ class ReplayToCluster:
         most = AT_ONCE if rate is None else max(min(AT_ONCE, rate // 2), 1)
         for chunk in _parts(sent.reader.chunks(sent.resumed_at), most):
             first = int(chunk.offsets[0])
-            if sent.first is None and first not in [*points.found, *points.wanted]:
+            if sent.first_offset is None and first not in [*points.found, *points.wanted]:
                 points.wanted.insert(0, first)
                 points.wanted.sort()
             sent.take(chunk, sender.send(chunk, points))
@@ -287,10 +288,10 @@ class ReplayToCluster:
     def _settle(self, sent: _Sent, sender: Sender) -> None:
         """Wait until all records are acknowledged, and keep that."""
         last = sender.settle()
-        if sent.last is None:
+        if sent.last_offset is None:
             return
         source, at = sent.reader.source, sent.at
-        at.next_offset = sent.last + 1
+        at.next_offset = sent.last_offset + 1
         if not self.options.by_key:
             at.target_offset = last.get(source.number, at.target_offset)
         ends = self._state.targets[source.target]
@@ -317,22 +318,15 @@ class ReplayToCluster:
         reader, at = sent.reader, sent.at
         source, options = reader.source, self.options
         self._n_records += sent.records
-        is_placed = not (options.dry_run or options.by_key or sent.first is None)
+        is_placed = not (options.dry_run or options.by_key or sent.first_offset is None)
         row: dict[str, object] = {
+            **REPLAYED.members_of(sent, reader, options),
             "file": source.partition.name,
             "target_topic": source.target,
             "target_partition": None if options.by_key else source.number,
-            "records": sent.records,
-            "bytes": sent.n_bytes,
-            "first_offset": sent.first,
-            "last_offset": sent.last,
-            "target_first_offset": at.points.get(sent.first or 0) if is_placed else None,
+            "target_first_offset": at.points.get(sent.first_offset or 0) if is_placed else None,
             "target_last_offset": at.target_offset if is_placed else None,
             "resumed_at": sent.resumed_at or None,
-            "already_there": sent.already_there,
-            "not_committed": reader.not_committed,
-            "timestamps_changed": reader.zero_times,
-            "dry_run": options.dry_run,
         }
         sink = self.run.sink
         sink.document(REPLAYED, row, [replayed_line(source.name, Fields(row), sink.out.theme)])
@@ -385,10 +379,7 @@ class ReplayToCluster:
             words = f"offset {offset.offset} of {offset.place} not committed: {reason}"
             self.run.complain(f"group {offset.group}: {words}")
         row: dict[str, object] = {
-            "group": offset.group,
-            "topic": offset.topic,
-            "partition": offset.partition,
-            "offset": offset.offset,
+            **REPLAYED_GROUP.members_of(offset),
             "target_topic": self._targets[offset.place],
             "target_offset": target,
             "committed": reason is None,

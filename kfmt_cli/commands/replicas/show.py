@@ -29,8 +29,7 @@ def show(run: Run, found: DeadCluster, paths: Sequence[str]) -> None:
         return
     put_rows(run, found, found.partitions)
     for step in steps_of(found, paths):
-        step_row = {"file": step.file, "command": step.command, "price": step.price}
-        run.sink.document(NEXT_STEP, step_row, ())
+        run.sink.document(NEXT_STEP, NEXT_STEP.members_of(step), ())
 
 
 def put_rows(run: Run, found: DeadCluster, partitions: Iterable[ComparedPartition]) -> None:
@@ -80,18 +79,14 @@ def _replica_row(partition: ComparedPartition, copy: DiskReplica, found: DeadClu
     may_lead, why_not = _may_lead(partition, copy, found)
     state = None if metadata is None else metadata.state
     return {
+        **REPLICA.members_of(copy),
         "topic": partition.place[0],
         "partition": partition.place[1],
-        "topic_id": copy.topic_id,
-        "broker_id": copy.broker_id,
-        "file": copy.file,
         "log_start_offset": copy.log_start,
         "log_end_offset": copy.log_end,
         "log_end_offset_after_start": 0 if copy.is_set_aside else copy.end_after,
-        "latest_epoch": copy.latest_epoch,
         "epochs": as_lists(copy.epochs),
         "high_watermark_checkpoint": copy.high_watermark,
-        "recovery_point": copy.recovery_point,
         "damaged_offsets": as_lists(copy.damaged),
         "in_isr": None if state is None else copy.broker_id in state.isr,
         "in_elr": None if state is None else copy.broker_id in state.elr,
@@ -129,20 +124,16 @@ def _replicas_row(partition: ComparedPartition, found: DeadCluster) -> Row:
     metadata, source = partition.metadata, found.image_from
     state = None if metadata is None else metadata.state
     return {
+        **REPLICAS.members_of(state, metadata, partition, partition.found),
         "topic": partition.place[0],
         "partition": partition.place[1],
         "replicas": [] if state is None else list(state.replicas),
-        "leader": None if state is None else state.leader,
-        "leader_epoch": None if metadata is None else metadata.leader_epoch,
-        "partition_epoch": None if metadata is None else metadata.partition_epoch,
         "isr": [] if state is None else list(state.isr),
         "eligible_leader_replicas": [] if state is None else list(state.elr),
         "last_known_elr": [] if state is None else list(state.last_known),
         "min_insync_replicas": None if state is None else state.min_isr,
         "unclean_leader_election_enable": None if state is None else state.unclean,
         "metadata_from": None if source is None else source.shown,
-        "verdict": partition.verdict,
-        "diverged_at": partition.found.diverged_at,
         "branches": [
             {
                 "brokers": [copy.broker_id for copy in branch.copies],
@@ -151,7 +142,6 @@ def _replicas_row(partition: ComparedPartition, found: DeadCluster) -> Row:
             }
             for branch in partition.found.branches
         ],
-        "evidence": partition.evidence,
     }
 
 

@@ -418,17 +418,12 @@ class Salvage:
             offsets = f"any offsets from {hole.first_offset} onward lost"
         else:
             offsets = f"offsets {hole.first_offset}–{hole.last_offset} lost"
-        if hole.records:
-            offsets += f" except for {count(hole.records, 'record')}, recovered and re-encoded"
+        if hole.reencoded:
+            offsets += f" except for {count(hole.reencoded, 'record')}, recovered and re-encoded"
         why = f" ({', '.join(hole.codes)})" if hole.codes else ""
         row: dict[str, object] = {
+            **HOLE.members_of(hole),
             "file": log.name,
-            "position": hole.position,
-            "size": hole.size,
-            "batches": hole.batches,
-            "first_offset": hole.first_offset,
-            "last_offset": hole.last_offset,
-            "reencoded": hole.records,
             "codes": list(hole.codes),
         }
         words = f"{safe(log.name)}: dropped {ends}: {offsets}{why}\n"

@@ -37,7 +37,7 @@ class Hole:
     """The first missing offset; None if no offset is missing."""
     last_offset: int | None
     """The last missing offset; None if none is missing, or if nothing follows."""
-    records: int
+    reencoded: int
     """Records with these offsets that were kept."""
     codes: tuple[str, ...]
     """The codes of the findings in it."""
