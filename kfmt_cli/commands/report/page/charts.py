@@ -127,31 +127,29 @@ def _histogram(table: str, title: str) -> Any:
     )
 
 
-def _codecs() -> Any:
+def _codec_bars(table: str, sort: str, value: str, title: str, *told: str) -> Any:
+    """A bar for each codec."""
     return (
-        alt.Chart(alt.NamedData("codecs"))
+        alt.Chart(alt.NamedData(table))
         .mark_bar()
         .encode(
-            y=alt.Y("codec:N", sort="-x", axis=alt.Axis(title=None)),
-            x=alt.X("sum(bytes):Q", axis=_numbers("bytes")),
+            y=alt.Y("codec:N", sort=sort, axis=alt.Axis(title=None)),
+            x=alt.X(value, axis=_numbers(title)),
             color=alt.Color("codec:N", scale=_CODEC_SCALE, legend=None),
-            tooltip=_told("codec:N", "sum(bytes):Q", "sum(records):Q"),
+            tooltip=_told("codec:N", *told),
         )
-        .properties(**_rows("codec"))
     )
+
+
+def _codecs() -> Any:
+    value = "sum(bytes):Q"
+    bars = _codec_bars("codecs", "-x", value, "bytes", value, "sum(records):Q")
+    return bars.properties(**_rows("codec"))
 
 
 def _what_if() -> Any:
-    bars = (
-        alt.Chart(alt.NamedData("what_if"))
-        .mark_bar()
-        .encode(
-            y=alt.Y("codec:N", sort="x", axis=alt.Axis(title=None)),
-            x=alt.X("would_be_bytes:Q", axis=_numbers("bytes of the sample")),
-            color=alt.Color("codec:N", scale=_CODEC_SCALE, legend=None),
-            tooltip=_told("codec:N", "would_be_bytes:Q=bytes"),
-        )
-    )
+    value = "would_be_bytes:Q"
+    bars = _codec_bars("what_if", "x", value, "bytes of the sample", f"{value}=bytes")
     now = (
         alt.Chart(alt.NamedData("what_if"))
         .mark_rule(color="#d1495b", strokeWidth=2)
