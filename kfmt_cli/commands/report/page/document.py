@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -127,16 +128,9 @@ def _code(words: str) -> Markup:
 def numbers_sheet(name: str, rows: list[dict[str, Any]]) -> Sheet | None:
     """The rows of a chart as a table, without the groups of a treemap."""
     rows = [row for row in rows if row.get("label", "") is not None]
-    headings = tuple(
-        sheets.Heading(_HEADINGS.get(column, column.replace("_", " ")), _told(column), is_number)
-        for column, is_number in ((name, name in _NUMBERS) for name in (rows[0] if rows else ()))
-        if column not in _DRAWN
-    )
-    found = sheets.sheet(f"Data for this chart ({name.replace('_', ' ')})", headings, rows)
-    if found is None:
-        return None
-    left_out = max(len(rows) - MOST_NUMBERS, 0)
-    return Sheet(found.caption, found.headings, found.rows[:MOST_NUMBERS], left_out)
+    headings = [_column(name) for row in rows[:1] for name in row if name not in _DRAWN]
+    caption = f"Data for this chart ({name.replace('_', ' ')})"
+    return sheets.sheet(caption, headings, rows, MOST_NUMBERS)
 
 
 # What only places a mark in its chart.
@@ -146,18 +140,13 @@ _NUMBERS = frozenset({"bytes", "records", "batches", "lag", "would_be_bytes", "s
 _TIMES = frozenset({"from", "to", "at"})
 
 
-def _told(column: str) -> Callable[[Any], sheets.PageCell]:
-    def cell(row: dict[str, Any]) -> sheets.PageCell:
-        value = row[column]
-        if value is None:
-            return sheets.PageCell(sheets.NONE)
-        if column in _TIMES:
-            return sheets.PageCell(time_text(value), value)
-        if isinstance(value, int):
-            return sheets.PageCell(grouped(value), value)
-        return sheets.PageCell(str(value))
-
-    return cell
+def _column(name: str) -> sheets.Heading:
+    words, of = _HEADINGS.get(name, name.replace("_", " ")), itemgetter(name)
+    if name in _NUMBERS:
+        return sheets.whole(words, of)
+    if name in _TIMES:
+        return sheets.Heading(words, lambda row: sheets.PageCell(time_text(of(row)), of(row)))
+    return sheets.text(words, of)
 
 
 def _anchors(data: PageData) -> dict[str, str]:

@@ -56,12 +56,14 @@ class Sheet:
     """Number of rows omitted."""
 
 
-def sheet(caption: str, headings: Sequence[Heading], rows: Sequence[Any]) -> Sheet | None:
-    """A table of rows; None if there are none."""
+def sheet(
+    caption: str, headings: Sequence[Heading], rows: Sequence[Any], most: int = MOST_ROWS
+) -> Sheet | None:
+    """A table of rows; None if there are none. most: how many it shows."""
     if not rows:
         return None
-    shown = [[heading.cell(row) for heading in headings] for row in rows[:MOST_ROWS]]
-    return Sheet(caption, tuple(headings), shown, max(len(rows) - MOST_ROWS, 0))
+    shown = [[heading.cell(row) for heading in headings] for row in rows[:most]]
+    return Sheet(caption, tuple(headings), shown, max(len(rows) - most, 0))
 
 
 # Columns.
