@@ -105,7 +105,8 @@ def _areas(found: Figures, data: PageData) -> None:
     if not shown:
         return
     topics = dict.fromkeys(label_of(row) for row in shown)
-    areas: list[Row] = [{"id": "all", "parent": None, "bytes": None, "label": None}]
+    names = ("id", "parent", "bytes", "label", "topic", "size")
+    areas: list[Row] = [{**dict.fromkeys(names), "id": "all"}]
     areas += [{"id": f"topic {name}", "parent": "all", "label": None} for name in topics]
     areas += [
         {
@@ -118,8 +119,6 @@ def _areas(found: Figures, data: PageData) -> None:
         }
         for i, row in enumerate(shown)
     ]
-    names = ("id", "parent", "bytes", "label", "topic", "size")
-    areas = [{name: area.get(name) for name in names} for area in areas]
     total = sum(row.bytes for row in partitions)
     largest = shown[0]
     words = (
@@ -140,15 +139,14 @@ def _times(found: Figures, data: PageData) -> None:
     rows = data.of("time_bucket")
     if not rows:
         return
-    sizes: dict[str, int] = defaultdict(int)
-    for row in rows:
-        sizes[_topic(row)] += row.bytes
+    of_topics = by_topic(rows)
+    sizes = {name: sum(row.bytes for row in its) for name, its in of_topics.items()}
     series = sorted(sizes, key=lambda name: -sizes[name])[:MOST_SERIES]
     width, near, far = stretches(rows)
     stacks: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     sums: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
     for row in near:
-        name = _topic(row)
+        name = label_of(row)
         place = series.index(name) if name in series else MOST_SERIES
         of = sums[place, row.from_timestamp // width * width]
         of[0] += row.bytes
@@ -178,8 +176,8 @@ def _times(found: Figures, data: PageData) -> None:
     ):
         found.add("times", Figure(chart, title, words), "times", table)
         words = "The same periods, by number of records."
-    for name in dict.fromkeys(map(_topic, rows)):
-        _topic_times(found, name, [row for row in rows if _topic(row) == name])
+    for name, its in of_topics.items():
+        _topic_times(found, name, its)
 
 
 def _topic_times(found: Figures, name: str, rows: list[PageRow]) -> None:
@@ -198,10 +196,6 @@ def _topic_times(found: Figures, name: str, rows: list[PageRow]) -> None:
         n = sum(row.records for row in far)
         words += f" Not shown: {count(n, 'record')} with distant timestamps."
     found.add_topic(Figure("topic_times", "Bytes over time", words, name), "topic_times", table)
-
-
-def _topic(row: PageRow) -> str:
-    return str(row.topic or "")
 
 
 def _when(milliseconds: int) -> str:
