@@ -22,7 +22,7 @@ from kfmt_cli.commands.python.python_answer import Nobody
 from kfmt_cli.commands.replicas.advice import answers
 from kfmt_cli.commands.replicas.command import CompareDisks
 from kfmt_cli.commands.replicas.show import put_rows
-from kfmt_cli.commands.report.page.page_data import PageData, PageRow
+from kfmt_cli.commands.report.page.page_data import PageData
 from kfmt_cli.commands.retention.command import Retention
 from kfmt_cli.commands.run import Host, Progress, Run
 from kfmt_cli.commands.stat.codec_trial import Codec
@@ -189,9 +189,11 @@ def _is_of_transactions(row: Object) -> bool:
 def about(data: PageData, paths: tuple[str, ...]) -> None:
     """Add the page's own row, once all other data are there."""
     rows = data.partitions
-    n_logs = sum(_number(row, "segments") for row in rows)
+    n_logs = sum(row.segments for row in rows)
     if n_logs > (n_strips := len(data.of(SEGMENT_STRIP.name))):
         data.left_out[SEGMENT_STRIP.name] = n_logs - n_strips
+    firsts = (row.min_timestamp for row in rows if row.min_timestamp is not None)
+    lasts = (row.max_timestamp for row in rows if row.max_timestamp is not None)
     data.put(
         PAGE,
         {
@@ -201,24 +203,13 @@ def about(data: PageData, paths: tuple[str, ...]) -> None:
             "made_at": int(time.time() * 1000),
             "topics": len({row.topic for row in rows}),
             "partitions": len(rows),
-            **{name: sum(_number(row, name) for row in rows) for name in _SUMS},
-            "min_timestamp": _extreme(min, rows, "min_timestamp"),
-            "max_timestamp": _extreme(max, rows, "max_timestamp"),
+            "segments": n_logs,
+            "bytes": sum(row.bytes for row in rows),
+            "records": sum(row.records or 0 for row in rows),
+            "min_timestamp": min(firsts, default=None),
+            "max_timestamp": max(lasts, default=None),
             "answers": [*data.answers, *step_lines(data.steps, PLAIN)],
             "left_out": dict(data.left_out),
             "said": list(data.said),
         },
     )
-
-
-_SUMS = ("segments", "bytes", "records")
-
-
-def _number(row: PageRow, name: str) -> int:
-    value = row[name]
-    return value if isinstance(value, int) else 0
-
-
-def _extreme(of: Callable[[list[int]], int], rows: list[PageRow], name: str) -> int | None:
-    known = [value for row in rows if isinstance(value := row[name], int)]
-    return of(known) if known else None

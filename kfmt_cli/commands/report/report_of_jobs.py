@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from operator import add, or_
 from pathlib import PurePosixPath
 from typing import Any
 
 from kfmt_cli.arrow.export.output import read_whole
+from kfmt_cli.commands.python.read import milliseconds
 from kfmt_cli.commands.report.page.page_data import PageData
 from kfmt_cli.commands.report.report_data import about
 from kfmt_cli.commands.stat.log_shapes import STRIP_NUMBERS
@@ -231,13 +232,7 @@ def _plain(row: dict[str, Any]) -> Fields:
 def _value(name: str, value: Any) -> Any:
     """A value as in Parquet, parsed from text if necessary; times in milliseconds."""
     if name.endswith(("_timestamp", "_time")) and value is not None:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=timezone.utc)
-        return (moment - _EPOCH) // timedelta(milliseconds=1)
+        return milliseconds(datetime.fromisoformat(value) if isinstance(value, str) else value)
     if name in _NAMED and isinstance(value, str):
         return value.replace(",", " ").split()
     return value
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
