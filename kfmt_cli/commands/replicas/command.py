@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from kfmt_cli.broker.cluster.cluster_image import ClusterImage, PartitionInMetadata
 from kfmt_cli.broker.start.own_files import HIGH_WATERMARKS
@@ -16,7 +17,6 @@ from kfmt_cli.commands.replicas.orders import (
     Elections,
     End,
     Order,
-    by_place,
     order_of,
     usual_orders,
 )
@@ -135,13 +135,13 @@ class CompareDisks:
         elections, chosen = None, list[Order]()
         if image is not None:
             elections = Elections(image, [node for node in nodes if _is_broker(node, image)])
-            given = [order_of(text, _ids(nodes)) for text in orders]
-            chosen = given or usual_orders(elections.brokers)
+            ids = {node.node_id for node in nodes if node.node_id is not None}
+            chosen = [order_of(text, ids) for text in orders or usual_orders(elections.brokers)]
         elif orders:
             raise UsageError("--order needs the metadata log: name the controllers' directories")
         found = [
             self._partition(place, copies.get(place, []), nodes, elections, chosen, unread)
-            for place in sorted({*copies, *by_place(image)})
+            for place in sorted({*copies, *(() if image is None else image.partitions)})
         ]
         for error in unread:
             self.run.complain(str(error))
@@ -178,8 +178,9 @@ class CompareDisks:
 
 def _is_known(place: Place, nodes: Sequence[ClusterNode]) -> bool:
     """Whether the newest metadata log of all knows a partition."""
-    newest = max((node for node in nodes if node.image is not None), key=_newest, default=None)
-    return newest is not None and place in by_place(newest.image)
+    images = (node.image for node in nodes if node.image is not None)
+    newest = max(images, key=attrgetter("key"), default=None)
+    return newest is not None and place in newest.partitions
 
 
 def deciding_metadata(nodes: Sequence[ClusterNode]) -> tuple[ClusterNode | None, list[str]]:
@@ -227,10 +228,6 @@ def _is_broker(node: ClusterNode, image: ClusterImage) -> bool:
         return False
     is_registered = node.node_id in image.brokers
     return is_registered or node.node_id not in image.voters
-
-
-def _ids(nodes: Sequence[ClusterNode]) -> list[int]:
-    return [node.node_id for node in nodes if node.node_id is not None]
 
 
 def judge_nodes(nodes: Sequence[ClusterNode], deciding: ClusterNode | None) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -52,19 +52,18 @@ class Order:
         return list(self.nodes) if is_plain else self.text
 
 
-def order_of(text: str, known: Iterable[int]) -> Order:
+def order_of(text: str, known: Set[int]) -> Order:
     """An order such as `1,2,3`, `2!,3,1` or `1+2,3`; raises UsageError."""
     words = "write broker ids as in 1,2,3 (in turn), 1+2+3 (together), 2!,1 (an unclean election)"
     stages: list[Stage] = []
-    ids = set(known)
     for part in text.replace(" ", "").split(","):
         names = part.removesuffix("!").split("+")
         if not all(name.isdecimal() for name in names):
             raise UsageError(f"--order {text}: {part!r} is not a valid stage; {words}")
         nodes = tuple(map(int, names))
         for node in nodes:
-            if node not in ids:
-                there = ", ".join(map(str, sorted(ids))) or "none"
+            if node not in known:
+                there = ", ".join(map(str, sorted(known))) or "none"
                 words = f"the given directories belong to brokers {there}"
                 raise UsageError(f"--order {text}: no directory of broker {node}; {words}")
         stages.append(Stage(nodes, part.endswith("!")))
@@ -74,16 +73,12 @@ def order_of(text: str, known: Iterable[int]) -> Order:
     return order
 
 
-def usual_orders(nodes: Sequence[int]) -> list[Order]:
+def usual_orders(nodes: Sequence[int]) -> Iterator[str]:
     """Each broker first, the others after it in turn; then all together."""
-    orders = []
     for i in range(len(nodes)):
-        turn = (*nodes[i:], *nodes[:i])
-        stages = tuple(Stage((node,)) for node in turn)
-        orders.append(Order(",".join(map(str, turn)), stages))
+        yield ",".join(map(str, (*nodes[i:], *nodes[:i])))
     if len(nodes) > 1:
-        orders.append(Order("+".join(map(str, nodes)), (Stage(tuple(nodes)),)))
-    return orders
+        yield "+".join(map(str, nodes))
 
 
 @dataclass(slots=True)
@@ -223,8 +218,3 @@ class Elections:
             for broker, directory in pairs
             if directory not in _RESERVED and directory not in ids.get(broker, {directory})
         )
-
-
-def by_place(image: ClusterImage | None) -> Mapping[tuple[str, int], PartitionInMetadata]:
-    """The partitions in a metadata log."""
-    return {} if image is None else image.partitions
