@@ -65,7 +65,7 @@ class Convert:
                     damaged |= self._convert(staging, file, below, progress)
                 elif Path(file.path).name.endswith(LEFT_BEHIND):
                     self.left.append(file.name)
-                elif file.kind not in MADE_ANEW or not _beside_log(file):
+                elif file.kind not in MADE_ANEW or not is_there(sibling_path(file.path, LOG)):
                     carry(staging, file, below)
                     self.carried += 1
             if damaged and not self.skip_damaged:
@@ -159,7 +159,3 @@ def _files(source: str, skip: Callable[[str], None]) -> Iterator[tuple[Input, st
             if name.endswith(LEFT_BEHIND):
                 file = Input(file.path, file.name, UNKNOWN)
             yield file, below
-
-
-def _beside_log(index: Input) -> bool:
-    return is_there(sibling_path(index.path, LOG))

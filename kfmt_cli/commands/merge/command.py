@@ -192,10 +192,13 @@ class Merge:
         if not branches:
             self._refuse(partition, NO_BATCH)
             return None
-        for branch in branches:
-            if self.branch is not None and self.branch in _ids(branch):
+        for branch in branches if self.branch is not None else ():
+            if any(replica.broker_id == self.branch for replica in branch.copies):
                 return branch
-        sides = " and ".join(f"{safe(branch.owners)} ({_words_of(branch)})" for branch in branches)
+        sides = " and ".join(
+            f"{safe(each.owners)} (latest epoch {each.latest_epoch}, log end offset {each.end})"
+            for each in branches
+        )
         words = f"the replicas {sides} diverged at offset {partition.found.diverged_at}"
         self._refuse(partition, f"{words}; choose one with --branch BROKER")
         return None
@@ -339,17 +342,9 @@ def _around_unheld(scans: Sequence[Scanned], end: int) -> Iterator[Range]:
             yield low, (int(held.base[at]) if at < len(held.base) else until) - 1
 
 
-def _ids(branch: Branch) -> list[int]:
-    return [replica.broker_id for replica in branch.copies if replica.broker_id is not None]
-
-
 def _known_end(replica: DiskReplica) -> int:
     """The end of the offsets that a replica had: those below its high watermark were there."""
     return max(replica.log_end or 0, replica.high_watermark or 0)
-
-
-def _words_of(branch: Branch) -> str:
-    return f"latest epoch {branch.latest_epoch}, log end offset {branch.end}"
 
 
 def _ranges(ranges: Ranges) -> str:
