@@ -27,9 +27,19 @@ _SEVERITY_COLOURS = ("#d1495b", "#e08e00", "#3d8fd1")
 _ROW = 22  # pixels of a log, a producer, a bar
 
 
-def _rows(field: str) -> dict[str, Any]:
+def _rows(field: str) -> Spec:
     """Properties that make a chart as high as its table's column has distinct values."""
     return {"width": _WIDTH, "usermeta": {"rows": field, "step": _ROW}}
+
+
+def _high(pixels: int) -> Spec:
+    """Properties of a chart of this height."""
+    return {"width": _WIDTH, "height": pixels}
+
+
+def _marks(table: str, size: Spec, **mark: Any) -> alt.Chart:
+    """A mark for each row of a table, in a chart of this size; `encode` places them."""
+    return alt.Chart(alt.NamedData(table), mark=alt.MarkDef(**mark), **size)
 
 
 _CODEC_SCALE = alt.Scale(domain=list(CODECS), range=list(_CODEC_COLOURS))
@@ -80,64 +90,45 @@ def _stretch(*more: str) -> list[alt.Tooltip]:
 
 def _times(of: str, title: str) -> Any:
     """Stacked columns of bytes or records over time."""
-    return (
-        alt.Chart(alt.NamedData("times"))
-        .mark_rect()
-        .encode(
-            x=_time("from"),
-            x2="to:T",
-            y=alt.Y(f"{of}_from:Q", axis=_numbers(title)),
-            y2=f"{of}_to:Q",
-            color=alt.Color("series:N", sort=None, legend=alt.Legend(title="topic")),
-            tooltip=_stretch("series:N=topic"),
-        )
-        .properties(width=_WIDTH, height=180)
+    return _marks("times", _high(180), type="rect").encode(
+        x=_time("from"),
+        x2="to:T",
+        y=alt.Y(f"{of}_from:Q", axis=_numbers(title)),
+        y2=f"{of}_to:Q",
+        color=alt.Color("series:N", sort=None, legend=alt.Legend(title="topic")),
+        tooltip=_stretch("series:N=topic"),
     )
 
 
 def _topic_times() -> Any:
-    return (
-        alt.Chart(alt.NamedData("topic_times"))
-        .mark_rect(color="#3d8fd1")
-        .encode(
-            x=_time("from"),
-            x2="to:T",
-            y=alt.Y("bytes:Q", axis=_numbers("bytes")),
-            y2=alt.datum(0),
-            tooltip=_stretch(),
-        )
-        .properties(width=_WIDTH, height=140)
+    return _marks("topic_times", _high(140), type="rect", color="#3d8fd1").encode(
+        x=_time("from"),
+        x2="to:T",
+        y=alt.Y("bytes:Q", axis=_numbers("bytes")),
+        y2=alt.datum(0),
+        tooltip=_stretch(),
     )
 
 
 def _histogram(table: str, title: str) -> Any:
-    return (
-        alt.Chart(alt.NamedData(table))
-        .mark_bar(color="#3d8fd1")
-        .encode(
-            x=alt.X(
-                "up_to:O",
-                sort=None,
-                axis=alt.Axis(title=title, labelAngle=0, labelOverlap="greedy"),
-            ),
-            y=alt.Y("batches:Q", axis=_numbers("batches")),
-            tooltip=_told("up_to:O=up to", "batches:Q"),
-        )
-        .properties(width=_WIDTH, height=160)
+    return _marks(table, _high(160), type="bar", color="#3d8fd1").encode(
+        x=alt.X(
+            "up_to:O",
+            sort=None,
+            axis=alt.Axis(title=title, labelAngle=0, labelOverlap="greedy"),
+        ),
+        y=alt.Y("batches:Q", axis=_numbers("batches")),
+        tooltip=_told("up_to:O=up to", "batches:Q"),
     )
 
 
 def _codec_bars(table: str, sort: str, value: str, title: str, *told: str) -> Any:
     """A bar for each codec."""
-    return (
-        alt.Chart(alt.NamedData(table))
-        .mark_bar()
-        .encode(
-            y=alt.Y("codec:N", sort=sort, axis=alt.Axis(title=None)),
-            x=alt.X(value, axis=_numbers(title)),
-            color=alt.Color("codec:N", scale=_CODEC_SCALE, legend=None),
-            tooltip=_told("codec:N", *told),
-        )
+    return _marks(table, {}, type="bar").encode(
+        y=alt.Y("codec:N", sort=sort, axis=alt.Axis(title=None)),
+        x=alt.X(value, axis=_numbers(title)),
+        color=alt.Color("codec:N", scale=_CODEC_SCALE, legend=None),
+        tooltip=_told("codec:N", *told),
     )
 
 
@@ -159,52 +150,39 @@ def _what_if() -> Any:
 
 
 def _freed() -> Any:
-    return (
-        alt.Chart(alt.NamedData("freed"))
-        .mark_area(interpolate="step-after", color="#2a9d78", opacity=0.6, line=True)
-        .encode(
-            x=_time("at"),
-            y=alt.Y("bytes:Q", axis=_numbers("bytes freed by then")),
-            tooltip=[
-                alt.Tooltip("at:T", format="%Y-%m-%d %H:%M", title="by"),
-                *_told("bytes:Q"),
-            ],
-        )
-        .properties(width=_WIDTH, height=160)
+    steps = {"interpolate": "step-after", "color": "#2a9d78", "opacity": 0.6, "line": True}
+    return _marks("freed", _high(160), type="area", **steps).encode(
+        x=_time("at"),
+        y=alt.Y("bytes:Q", axis=_numbers("bytes freed by then")),
+        tooltip=[
+            alt.Tooltip("at:T", format="%Y-%m-%d %H:%M", title="by"),
+            *_told("bytes:Q"),
+        ],
     )
 
 
 def _lag() -> Any:
-    return (
-        alt.Chart(alt.NamedData("lag"))
-        .mark_bar(color="#e08e00")
-        .encode(
-            y=alt.Y("who:N", sort="-x", axis=alt.Axis(title=None, labelLimit=320)),
-            x=alt.X("lag:Q", axis=_numbers("lag (records)")),
-            tooltip=_told("who:N", "lag:Q"),
-        )
-        .properties(**_rows("who"))
+    return _marks("lag", _rows("who"), type="bar", color="#e08e00").encode(
+        y=alt.Y("who:N", sort="-x", axis=alt.Axis(title=None, labelLimit=320)),
+        x=alt.X("lag:Q", axis=_numbers("lag (records)")),
+        tooltip=_told("who:N", "lag:Q"),
     )
 
 
 def _order() -> Any:
-    return (
-        alt.Chart(alt.NamedData("cells"))
-        .transform_filter("datum.max_timestamp != null")
-        .mark_line(point=alt.OverlayMarkDef(size=14), strokeWidth=1)
-        .encode(
-            x=alt.X("last_offset:Q", axis=_numbers("offset"), scale={"zero": False}),
-            y=alt.Y(
-                "max_timestamp:T", scale=_UTC, axis=alt.Axis(title="timestamp (UTC)", format=_CLOCK)
-            ),
-            order="last_offset:Q",
-            color=alt.Color("partition:N", legend=alt.Legend(title="partition")),
-            tooltip=[
-                *_told("partition:N", "last_offset:Q=offset"),
-                alt.Tooltip("max_timestamp:T", format="%Y-%m-%d %H:%M:%S.%L", title="time"),
-            ],
-        )
-        .properties(width=_WIDTH, height=180)
+    points = alt.OverlayMarkDef(size=14)
+    lines = _marks("cells", _high(180), type="line", point=points, strokeWidth=1)
+    return lines.transform_filter("datum.max_timestamp != null").encode(
+        x=alt.X("last_offset:Q", axis=_numbers("offset"), scale={"zero": False}),
+        y=alt.Y(
+            "max_timestamp:T", scale=_UTC, axis=alt.Axis(title="timestamp (UTC)", format=_CLOCK)
+        ),
+        order="last_offset:Q",
+        color=alt.Color("partition:N", legend=alt.Legend(title="partition")),
+        tooltip=[
+            *_told("partition:N", "last_offset:Q=offset"),
+            alt.Tooltip("max_timestamp:T", format="%Y-%m-%d %H:%M:%S.%L", title="time"),
+        ],
     )
 
 
@@ -255,21 +233,16 @@ def _strips() -> Any:
 
 def _transactions() -> Any:
     outcomes = alt.Scale(domain=list(_OUTCOMES), range=list(_OUTCOME_COLOURS))
-    return (
-        alt.Chart(alt.NamedData("transactions"))
-        .mark_bar(height=11, strokeWidth=2)
-        .encode(
-            y=alt.Y("producer:N", axis=alt.Axis(title="partition / producer", labelLimit=240)),
-            x=alt.X("first:Q", axis=_numbers("offset"), scale={"zero": False}),
-            x2="last:Q",
-            color=alt.Color("outcome:N", scale=outcomes, legend=alt.Legend(title="outcome")),
-            stroke=alt.Stroke("outcome:N", scale=outcomes),  # keeps short ones visible
-            tooltip=_told(
-                *("outcome:N", "producer:N"),
-                *("first:Q=first offset", "last:Q=last offset", "records:Q"),
-            ),
-        )
-        .properties(**_rows("producer"))
+    return _marks("transactions", _rows("producer"), type="bar", height=11, strokeWidth=2).encode(
+        y=alt.Y("producer:N", axis=alt.Axis(title="partition / producer", labelLimit=240)),
+        x=alt.X("first:Q", axis=_numbers("offset"), scale={"zero": False}),
+        x2="last:Q",
+        color=alt.Color("outcome:N", scale=outcomes, legend=alt.Legend(title="outcome")),
+        stroke=alt.Stroke("outcome:N", scale=outcomes),  # keeps short ones visible
+        tooltip=_told(
+            *("outcome:N", "producer:N"),
+            *("first:Q=first offset", "last:Q=last offset", "records:Q"),
+        ),
     )
 
 
