@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from kfmt_cli.broker.cluster.placement import GROUPS
 from kfmt_cli.broker.state import replay_of
@@ -16,29 +15,10 @@ from kfmt_cli.findings.finding import Findings
 from kfmt_cli.rows.types.state_types import COMMITTED_OFFSET
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedOffset:
-    """Where a group stood in a partition."""
-
-    group: str
-    topic: str
-    partition: int
-    offset: int
-    metadata: str | None
-    commit_timestamp: int
-
-    @property
-    def place(self) -> str:
-        """The partition, as in the state file."""
-        return f"{self.topic}-{self.partition}"
-
-
-def committed_offsets(
-    run: Run, partitions: Iterable[Partition], limit: Limit
-) -> list[CommittedOffset]:
-    """The offsets in the partitions of __consumer_offsets, each of the latest commit; complains
-    about unreadable ones."""
-    found: dict[tuple[str, str, int], CommittedOffset] = {}
+def committed_offsets(run: Run, partitions: Iterable[Partition], limit: Limit) -> list[Fields]:
+    """The rows of the offsets in the partitions of __consumer_offsets, each of the latest commit,
+    with the `place` of its partition in the state file; complains about unreadable ones."""
+    found: dict[tuple[str, str, int], Fields] = {}
     for partition in partitions:
         if partition.place[0] != GROUPS:
             continue
@@ -50,7 +30,7 @@ def committed_offsets(
     return [found[key] for key in sorted(found)]
 
 
-def _rows(run: Run, partition: Partition, limit: Limit) -> Iterator[CommittedOffset]:
+def _rows(run: Run, partition: Partition, limit: Limit) -> Iterator[Fields]:
     replay = replay_of(GROUPS)
     for file in partition.logs:
         findings = Findings(run.most_findings)
@@ -58,6 +38,5 @@ def _rows(run: Run, partition: Partition, limit: Limit) -> Iterator[CommittedOff
         run.left_out(file.name, findings)
     for row in replay.state()[COMMITTED_OFFSET].values():
         of = Fields(zip(COMMITTED_OFFSET.names, row, strict=True))
-        yield CommittedOffset(
-            *(of.group, of.topic, of.partition, of.offset, of.metadata, of.commit_timestamp)
-        )
+        of.place = f"{of.topic}-{of.partition}"
+        yield of

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kfmt_cli.commands.each_partition import LogStarts, reading
-from kfmt_cli.commands.replay.groups import CommittedOffset, committed_offsets
+from kfmt_cli.commands.replay.groups import committed_offsets
 from kfmt_cli.commands.replay.lines import group_line, replayed_line
 from kfmt_cli.commands.replay.sources import Chunk, ReplaySource, SourceReader, sources_of
 from kfmt_cli.commands.replay.state_file import ReplayState, SourceState, state_at
@@ -104,7 +104,7 @@ class ReplayToCluster:
     _sources: list[ReplaySource] = field(default_factory=list)
     _targets: dict[str, str] = field(default_factory=dict)
     """The topic in the cluster of each of these, by its name."""
-    _offsets: list[CommittedOffset] = field(default_factory=list)
+    _offsets: list[Fields] = field(default_factory=list)
     """Of groups, in the same partitions."""
     _state: ReplayState = field(init=False)
     _cluster: LiveCluster = field(init=False)
@@ -134,7 +134,7 @@ class ReplayToCluster:
             seconds = time.monotonic() - began
             run.sink.remark(f"{words} sent and acknowledged in {seconds:.1f} s")
 
-    def _group_offsets(self, partitions: Iterable[Partition]) -> list[CommittedOffset]:
+    def _group_offsets(self, partitions: Iterable[Partition]) -> list[Fields]:
         """The offsets that groups had committed in the partitions to replay."""
         if not self.options.groups:
             return []
@@ -356,7 +356,7 @@ class ReplayToCluster:
             for offset, target in found:
                 self._tell_group(offset, target, reason)
 
-    def _target_offset(self, offset: CommittedOffset) -> int | None:
+    def _target_offset(self, offset: Fields) -> int | None:
         """Where a group continues in the cluster; None if that is unknown."""
         if offset.place not in self._complete:
             return None
@@ -369,7 +369,7 @@ class ReplayToCluster:
             return at.target_offset + 1
         return self._state.targets[self._targets[offset.place]][offset.partition]
 
-    def _tell_group(self, offset: CommittedOffset, target: int | None, reason: str | None) -> None:
+    def _tell_group(self, offset: Fields, target: int | None, reason: str | None) -> None:
         if self.options.dry_run:
             reason = "dry run"
         elif reason is None and target is None and offset.place not in self._complete:
