@@ -181,13 +181,10 @@ def _index_wanted(report: CheckedDirectory) -> bool | None:
         return None  # nothing is changed in an archive
     advice = [finding.code.advice for finding in report.findings if finding.code.advice]
     wants_aborts = any(REBUILD_ABORTS in words for words in advice)
-    if not (wants_aborts or any(map(_wants_index, advice))) or report.errors_in_logs:
+    wants_any = wants_aborts or any(index in words for words in advice for index in WANT_INDEX)
+    if not wants_any or report.errors_in_logs:
         return None
     return wants_aborts
-
-
-def _wants_index(advice: str) -> bool:
-    return any(words in advice for words in WANT_INDEX)
 
 
 def _force_recovery(

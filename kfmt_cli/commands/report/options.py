@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,6 @@ from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from kfmt_cli.broker.version import PredictedFor
-    from kfmt_cli.commands.report.page.page_data import PageData
 
 
 @command(short_help="Write one HTML page about a disk.")
@@ -82,8 +82,5 @@ def report(
         raise UsageError("vl_convert is not installed: pip install 'kfmt-cli[report]'")
     run = common.run(writes=True)
     gathering = Gathering(run.host, SettingsOf(config), now, common.jobs, common.limit, kafka)
-
-    def gather() -> PageData:
-        return gather_jobs(of_jobs) if of_jobs else gathering.gather(paths)
-
+    gather = partial(gather_jobs, of_jobs) if of_jobs else partial(gathering.gather, paths)
     write_page(run, gather, to, data, [*paths, *of_jobs], force=force)
