@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -389,8 +388,4 @@ def of_codes(only: Iterable[str], ignore: Iterable[str]) -> Callable[[str], bool
             near = get_close_matches(name, known, 3, 0.6)
             words = f"did you mean {' or '.join(near)}?" if near else "run kfmt explain to list all"
             raise UsageError(f"no finding named {name!r}; {words}")
-    return partial(_counts, chosen, hidden)
-
-
-def _counts(only: frozenset[str], ignore: frozenset[str], name: str) -> bool:
-    return (not only or name in only) and name not in ignore
+    return lambda name: (not chosen or name in chosen) and name not in hidden

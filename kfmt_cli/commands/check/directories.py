@@ -188,7 +188,9 @@ class CheckedPartitions:
             place = place_of(named.name)
             key = (place[0] or "", place[1] or 0)
             told = {name: above.offset(name, key) for name in (RECOVERY_POINTS, HIGH_WATERMARKS)}
-            is_compacted = self._compacts(place[0], named.parent)
+            is_compacted = None
+            with Caught(self.unread):
+                is_compacted = compacts(place[0], named.parent)
             damaged = frozenset(
                 folder.input(Path(finding.file).name).base
                 for finding in report.errors_in_logs
@@ -241,11 +243,6 @@ class CheckedPartitions:
             if self._is_alone(replica.folder):
                 ends = {kind: start.log_end_offset for kind, start in replica.starts.items()}
                 broker.metadata_ends = {kind: end for kind, end in ends.items() if end is not None}
-
-    def _compacts(self, topic: str | None, log_directory: Path) -> bool | None:
-        with Caught(self.unread):
-            return compacts(topic, log_directory)
-        return None
 
     def _is_alone(self, folder: Folder) -> bool:
         """Whether no other replica of the metadata log can restore truncated records."""
