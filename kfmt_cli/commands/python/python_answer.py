@@ -121,7 +121,7 @@ def _columns_of(name: str, rows: list[Object]) -> list[Column]:
     """The columns of some rows, as their type defines them, others as JSON; raises UsageError."""
     types = _types_named(name)
     members = dict.fromkeys(member for row in rows for member in row if member != "type")
-    fitting = max(types, key=lambda type_: _in_common(type_, members))
+    fitting = max(types, key=lambda type_: sum(column.name in members for column in type_.columns))
     known = {column.name: column for column in fitting.columns}
     return [known.get(member) or Column(member, ColumnKind.JSON) for member in members or known]
 
@@ -154,10 +154,6 @@ def _html_table(name: str, rows: list[Object]) -> str:
 
 def _shown(value: object) -> str:
     return "" if value is None else value if isinstance(value, str) else json_text(value)
-
-
-def _in_common(type_: RowType, members: dict[str, None]) -> int:
-    return len({column.name for column in type_.columns} & members.keys())
 
 
 def _cell(column: Column, value: object) -> object:

@@ -23,7 +23,6 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores
 from kfmt_cli.errors import UsageError, unknown_name
-from kfmt_cli.findings.finding import MOST_FINDINGS
 
 if TYPE_CHECKING:
     from kfmt_cli.commands.log_settings import SettingsOf
@@ -42,7 +41,6 @@ def check(
     only, ignore: codes of findings to show, or to hide. kafka_version: the broker's, such as "4.2";
     by default that of the metadata log. Raises UsageError for unknown ones.
     """
-    from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
     from kfmt_cli.broker.version import VERSIONS, by_option
     from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
     from kfmt_cli.commands.check.command import CheckPaths, of_codes
@@ -54,8 +52,7 @@ def check(
     takes = of_codes(texts(only), texts(ignore))
 
     def command(run: Run) -> None:
-        n = jobs or available_cores()
-        task = CheckPaths(run, n, Limit(), INDEX_INTERVAL_BYTES, kafka, MOST_FINDINGS, takes)
+        task = CheckPaths(run, jobs or available_cores(), kafka=kafka, takes=takes)
         task.paths(path_names(paths))
 
     return answer_of(command, CHECK_RESULT)
