@@ -9,6 +9,8 @@ import os
 import sys
 from collections.abc import Iterator
 
+import numpy as np
+
 from kfmt_cli.commands.explain.pages.page import PageFacts, Part
 from kfmt_cli.disk.opening import descriptor
 from kfmt_cli.disk.tree import size_of
@@ -86,20 +88,12 @@ def cached(path: str) -> tuple[int, int] | None:
         size = min(os.fstat(handle).st_size, _MOST)
         if not size:
             return 0, 0
-        libc.mmap.restype = ctypes.c_void_p
-        libc.mmap.argtypes = [
-            *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int),
-            *(ctypes.c_int, ctypes.c_int, ctypes.c_long),
-        ]
-        address = libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, handle, 0)
-        if address in (None, ctypes.c_void_p(-1).value):
-            return None
-        n_pages = -(-size // mmap.PAGESIZE)
-        flags = (ctypes.c_ubyte * n_pages)()
+        mapped = np.frombuffer(mmap.mmap(handle, size, prot=mmap.PROT_READ), np.uint8)
+        pages = np.zeros(-(-size // mmap.PAGESIZE), np.uint8)
         libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
-        failed = libc.mincore(address, size, flags)
-        libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-        libc.munmap(address, size)
-        return None if failed else (sum(flag & 1 for flag in flags), n_pages)
+        failed = libc.mincore(mapped.ctypes.data, size, pages.ctypes.data)
+        return None if failed else (int((pages & 1).sum()), len(pages))
+    except (OSError, ValueError):
+        return None
     finally:
         os.close(handle)
