@@ -39,6 +39,8 @@ class Scan:
 
     def __post_init__(self) -> None:
         """Shown without credentials; raises UsageError."""
+        if self.table not in TABLES:
+            raise unknown_name("table", self.table, TABLES)
         clean = [without_credentials(os.fsdecode(path)) for path in each_of(self.path)]
         object.__setattr__(self, "path", clean)
 
@@ -90,7 +92,7 @@ def scan(
     except ImportError:
         raise UsageError(f"Polars {pl.__version__} is too old: pip install -U polars") from None
     bounds = bounds_of(first_offset, last_offset, first_time, last_time)
-    wanted = Scan(path, _known(table), bounds, ignore_unreadable)
+    wanted = Scan(path, table, bounds, ignore_unreadable)
 
     def frames(
         columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, _: int | None
@@ -127,14 +129,8 @@ def dataset(
     from kfmt_cli.commands.sql.log_dataset import LogDataset
 
     bounds = bounds_of(first_offset, last_offset, first_time, last_time)
-    wanted = Scan(path, _known(table), bounds, ignore_unreadable)
+    wanted = Scan(path, table, bounds, ignore_unreadable)
     return LogDataset(wanted.rows().schema, wanted.parts)
-
-
-def _known(table: str) -> str:
-    if table not in TABLES:
-        raise unknown_name("table", table, TABLES)
-    return table
 
 
 def _require(name: str, package: str) -> None:
