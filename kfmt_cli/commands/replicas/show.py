@@ -109,12 +109,10 @@ def _may_lead(
     state = partition.metadata.state
     if copy.broker_id not in state.replicas:
         return "no", "the metadata does not assign a replica to the broker"
-    if copy.broker_id in state.isr:
-        return "isr", None
-    if copy.broker_id in state.elr:
-        return "elr", None
-    if copy.broker_id in state.last_known:
-        return "last_known_leader", None
+    lists = {"isr": state.isr, "elr": state.elr, "last_known_leader": state.last_known}
+    for name, brokers in lists.items():
+        if copy.broker_id in brokers:
+            return name, None
     if state.unclean:
         return "unclean", None
     return "no", "not in the ISR, and unclean.leader.election.enable is false"
