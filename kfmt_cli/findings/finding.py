@@ -100,12 +100,13 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: finding.position or 0)
 
 
+@dataclass(slots=True, kw_only=True)
 class Tally:
     """Counts findings by severity; the base of classes that have these three numbers."""
 
-    errors: int
-    warnings: int
-    notes: int
+    errors: int = 0
+    warnings: int = 0
+    notes: int = 0
 
     def count(self, code: Code, number: int = 1) -> None:
         """Add findings of a kind to the counts."""

@@ -38,9 +38,6 @@ class Result(Tally):
     kind: str
     given: InitVar[Mapping[str, int | None]] = MappingProxyType({})
     """The numbers that are not 0."""
-    errors: int = 0
-    warnings: int = 0
-    notes: int = 0
     findings: Findings = field(default_factory=Findings)
     """The kept findings, for display."""
     aside: str = ""

@@ -31,9 +31,6 @@ class CheckedDirectory(Tally):
     segments: int = 0
     records: int = 0
     bytes: int = 0
-    errors: int = 0
-    warnings: int = 0
-    notes: int = 0
     findings: Findings = field(default_factory=Findings)
     all: list[Finding] = field(default_factory=list)
     """Its findings, including those that --only or --ignore hide; of each file and kind, the first
