@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -16,7 +16,7 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.errors import ExitCode, OutputError, UsageError
 from kfmt_cli.render.style import human
-from kfmt_cli.writing.output import OutputFile, Staging, need_apart, staged
+from kfmt_cli.writing.output import Staging, need_apart, staged
 
 
 def write_page(
@@ -36,14 +36,15 @@ def write_page(
     for path in outputs:
         need_apart(path, inputs)
         _need_ours(path)
+    split = map(os.path.split, outputs)
+    places = [(folder or os.curdir, name) for folder, name in split]
     with ExitStack() as stack, ThreadPoolExecutor(1) as aside:
         stagings: dict[str, Staging] = {}
-        for path in outputs:
-            folder = os.path.dirname(path) or os.curdir  # noqa: PTH120 (as it was given)
+        for folder, _ in places:
             if folder not in stagings:
                 stagings[folder] = stack.enter_context(staged(folder, force))
                 run.left_over(stagings[folder].left_over)
-        files = [_begun(stack, stagings, path) for path in outputs]
+        files = [stack.enter_context(stagings[folder].file(name)) for folder, name in places]
         script = aside.submit(runtime)  # takes a second, while files are read
         data = gather()
         run.host.reached(data.exit_code)
@@ -59,7 +60,6 @@ def write_page(
             contents.append(f"[\n{lines}\n]\n")
         for file, words in zip(files, contents, strict=True):
             file.write(words.encode("utf-8", "backslashreplace"))
-            file.close()
     for file in files:
         run.sink.put(f"{file.path}  {human(file.size)}\n")
 
@@ -86,11 +86,3 @@ def _need_ours(path: str) -> None:
             begins = there.read(len(max(_OURS, key=len)))
         if not begins.startswith(_OURS):
             raise UsageError(f"{path}: exists and is not a kfmt report; choose another name")
-
-
-def _begun(stack: ExitStack, stagings: Mapping[str, Staging], path: str) -> OutputFile:
-    """Begin a file that appears with its staging; raises UsageError if it already exists."""
-    folder, name = os.path.split(path)
-    file = stagings[folder or os.curdir].file(name)
-    stack.callback(file.abandon)
-    return file
