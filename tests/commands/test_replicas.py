@@ -274,7 +274,7 @@ def test_nothing_is_changed(tmp_path: Path) -> None:
 
 def test_an_end_is_certain_if_it_is_the_only_one() -> None:
     order = Order("1", (Stage((1,)),))
-    assert End.offline(order).is_certain
+    assert End(order).is_certain
     assert not End(order, [Elected(1), Elected(2)], [None, None]).is_certain
 
 

@@ -171,7 +171,7 @@ class CompareDisks:
             partition.ends = list(elections.ends(metadata, copies, found, orders))
             partition.evidence = evidence_of(metadata, copies, found, elections)
         elif elections is not None and _is_known(place, nodes):
-            partition.ends = [End.offline(order) for order in orders]
+            partition.ends = [End(order) for order in orders]
             partition.evidence = [_STRAY]
         return partition
 

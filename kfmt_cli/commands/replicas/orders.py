@@ -83,20 +83,15 @@ def usual_orders(nodes: Sequence[int]) -> Iterator[str]:
 
 @dataclass(slots=True)
 class End:
-    """What becomes of a partition."""
+    """What becomes of a partition; unless it says otherwise, nobody leads it."""
 
     order: Order
-    elected: list[Elected]
-    leaders: list[DiskReplica | None]
+    elected: list[Elected] = field(default_factory=lambda: [Elected(NO_LEADER)])
+    leaders: Sequence[DiskReplica | None] = (None,)
     """The replica of each possible leader."""
     lost: Ranges = field(default_factory=list)
     lost_acknowledged: Ranges = field(default_factory=list)
     returning: Ranges = field(default_factory=list)
-
-    @classmethod
-    def offline(cls, order: Order) -> End:
-        """That of a partition that nobody leads."""
-        return cls(order, [Elected(NO_LEADER)], [None])
 
     @property
     def is_certain(self) -> bool:
