@@ -20,10 +20,12 @@ Spec = dict[str, Any]
 
 _WIDTH = "container"
 # Distinguishable with any kind of colour vision, on white and on black.
-_CODEC_COLOURS = ("#8a8f98", "#d98e04", "#3d8fd1", "#2a9d78", "#b565a7")
-_OUTCOMES = ("committed", "aborted", "open")
-_OUTCOME_COLOURS = ("#8a8f98", "#d1495b", "#e08e00")
-_SEVERITY_COLOURS = ("#d1495b", "#e08e00", "#3d8fd1")
+_CODEC_SCALE = alt.Scale(
+    domain=list(CODECS), range=["#8a8f98", "#d98e04", "#3d8fd1", "#2a9d78", "#b565a7"]
+)
+_OUTCOMES = {"committed": "#8a8f98", "aborted": "#d1495b", "open": "#e08e00"}
+_OUTCOME_SCALE = alt.Scale(domain=list(_OUTCOMES), range=list(_OUTCOMES.values()))
+_SEVERITY_SCALE = alt.Scale(domain=list(SEVERITIES), range=["#d1495b", "#e08e00", "#3d8fd1"])
 _ROW = 22  # pixels of a log, a producer, a bar
 
 
@@ -42,7 +44,6 @@ def _marks(table: str, size: Spec, **mark: Any) -> alt.Chart:
     return alt.Chart(alt.NamedData(table), mark=alt.MarkDef(**mark), **size)
 
 
-_CODEC_SCALE = alt.Scale(domain=list(CODECS), range=list(_CODEC_COLOURS))
 _UTC = alt.Scale(type="utc")
 _CLOCK = {
     "milliseconds": "%H:%M:%S.%L",
@@ -219,11 +220,7 @@ def _strips() -> Any:
         .encode(
             y=log,
             x="position:Q",
-            fill=alt.Fill(
-                "severity:N",
-                scale=alt.Scale(domain=list(SEVERITIES), range=list(_SEVERITY_COLOURS)),
-                legend=alt.Legend(title="finding"),
-            ),
+            fill=alt.Fill("severity:N", scale=_SEVERITY_SCALE, legend=alt.Legend(title="finding")),
             tooltip=_told("code:N", "position:Q=byte", "message:N"),
         )
     )
@@ -232,13 +229,12 @@ def _strips() -> Any:
 
 
 def _transactions() -> Any:
-    outcomes = alt.Scale(domain=list(_OUTCOMES), range=list(_OUTCOME_COLOURS))
     return _marks("transactions", _rows("producer"), type="bar", height=11, strokeWidth=2).encode(
         y=alt.Y("producer:N", axis=alt.Axis(title="partition / producer", labelLimit=240)),
         x=alt.X("first:Q", axis=_numbers("offset"), scale={"zero": False}),
         x2="last:Q",
-        color=alt.Color("outcome:N", scale=outcomes, legend=alt.Legend(title="outcome")),
-        stroke=alt.Stroke("outcome:N", scale=outcomes),  # keeps short ones visible
+        color=alt.Color("outcome:N", scale=_OUTCOME_SCALE, legend=alt.Legend(title="outcome")),
+        stroke=alt.Stroke("outcome:N", scale=_OUTCOME_SCALE),  # keeps short ones visible
         tooltip=_told(
             *("outcome:N", "producer:N"),
             *("first:Q=first offset", "last:Q=last offset", "records:Q"),
