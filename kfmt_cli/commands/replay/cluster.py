@@ -91,7 +91,7 @@ class LiveCluster:
     def connect(self) -> None:
         """Ask for its topics; raises OutputError, UsageError for a setting that it rejects."""
         self._admin = self._client(AdminClient, {})
-        with self._asking():
+        with self.asking():
             metadata = self._first_answer()
         self.brokers, self.cluster_id = len(metadata.brokers), metadata.cluster_id or ""
         self.partitions = {
@@ -141,7 +141,7 @@ class LiveCluster:
         return " ".join(words.split())
 
     @contextmanager
-    def _asking(self, what: str = "") -> Iterator[None]:
+    def asking(self, what: str = "") -> Iterator[None]:
         """Raise OutputError if the cluster does not do what it is asked to."""
         try:
             yield
@@ -168,7 +168,7 @@ class LiveCluster:
             raise OutputError(f"{self.address}: {plan.name}: {words}") from None
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
-            with self._asking(plan.name):
+            with self.asking(plan.name):
                 topic = self._admin.list_topics(timeout=PATIENCE).topics.get(plan.name)
             known = () if topic is None else topic.partitions.values()
             if len(known) == plan.partitions and all(each.leader >= 0 for each in known):
@@ -201,7 +201,7 @@ class LiveCluster:
                 (place.topic, place.partition): answer.result().offset for place, answer in answers
             }
 
-        with self._asking(", ".join(sorted({place.topic for place in asked}))):
+        with self.asking(", ".join(sorted({place.topic for place in asked}))):
             return _patiently(ask)
 
     def settled_ends(self, places: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
@@ -259,7 +259,7 @@ class LiveCluster:
             consumer.assign([TopicPartition(topic, number, begin)])
             waited = time.monotonic()
             while time.monotonic() - waited < PATIENCE:
-                with self._asking(f"{topic}-{number}"):
+                with self.asking(f"{topic}-{number}"):
                     messages = consumer.consume(500, 0.1)
                 for message in messages:
                     waited = time.monotonic()
@@ -285,7 +285,7 @@ class LiveCluster:
         """The groups with members, each with its state; raises OutputError."""
         found = {}
         for name in sorted(groups):
-            with self._asking(f"group {name}"):
+            with self.asking(f"group {name}"):
                 state = _patiently(lambda name=name: self._state_of(name))  # type: ignore[misc]
             if state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD):
                 found[name] = state.name.lower()
@@ -317,7 +317,7 @@ class LiveCluster:
                     if place.error is not None:
                         raise KafkaException(place.error)
 
-        with self._asking(f"group {group}"):
+        with self.asking(f"group {group}"):
             _patiently(ask)
 
 

@@ -162,30 +162,23 @@ class Sender:
 
     def _poll(self, seconds: float) -> None:
         """Wait for acknowledgements; raises OutputError for a record that was refused."""
-        try:
+        with self.cluster.asking(self.topic):
             self.producer.poll(seconds)
-        except (KafkaException, SystemError) as error:
-            raise self._failure(self.cluster.reason(error)) from None
         for number, outcomes in self._acknowledged.items():
             if len(outcomes) > 1:
                 failed, message = next(item for item in outcomes.items() if item[0] is not None)
                 size = sum(len(part) for part in (message.key(), message.value()) if part)
                 words = f"a record of {grouped(size)} bytes was not accepted"
                 reason = self.cluster.reason(KafkaException(failed))
-                raise self._failure(f"{words}: {reason}", number)
-
-    def _failure(self, words: str, number: int | None = None) -> OutputError:
-        place = self.topic if number is None else f"{self.topic}-{number}"
-        return OutputError(f"{self.cluster.address}: {place}: {words}")
+                place = f"{self.cluster.address}: {self.topic}-{number}"
+                raise OutputError(f"{place}: {words}: {reason}")
 
     def settle(self) -> dict[int, int]:
         """Wait until all is acknowledged; returns the last target offset in each partition so
         far. Raises OutputError."""
         while len(self.producer):
-            try:
+            with self.cluster.asking(self.topic):
                 self.producer.flush(POLL)
-            except (KafkaException, SystemError) as error:
-                raise self._failure(self.cluster.reason(error)) from None
             self._poll(0)
         for number, outcomes in self._acknowledged.items():
             if outcomes[None] is not None:
