@@ -328,10 +328,9 @@ class Salvage:
         for name in aside:
             self._index(self._new_log(name), PurePath(name).parent)
         for one, result, (done, holes) in zip(scanned, results, told_of(made), strict=True):
-            result.numbers = {counted: getattr(done, counted) for counted in COUNTED}
             for hole in holes:
                 self._hole(one.log, hole)
-            self._tell_result(result, done.holes)
+            self._tell_result(result, done)
         self._tell_arranged(partition, made)
         return list(map(self._new_log, written))
 
@@ -385,27 +384,25 @@ class Salvage:
         def tell(hole: Hole) -> None:
             self._hole(log, hole)
 
-        try:
+        with self.run.complaining():
             with self._staging.file(name) as out:
                 advance = self._progress.advance
                 done = salvager.salvage(log, until, out.write, tell, result.take, advance)
             # Retention of messages without timestamps uses the file time.
             copy_times(log.path, self._staging.folder / name)
-        except InputError as error:
-            self.run.complain(str(error))
-            (self._staging.folder / name).unlink()
-            return None
-        result.numbers = {counted: getattr(done, counted) for counted in COUNTED}
-        self._tell_result(result, done.holes)
-        return done
+            self._tell_result(result, done)
+            return done
+        (self._staging.folder / name).unlink()
+        return None
 
-    def _tell_result(self, result: Result, holes: int) -> None:
+    def _tell_result(self, result: Result, done: Salvaged) -> None:
         """Show a log's result, then the holes kept back for people."""
+        result.numbers = {counted: getattr(done, counted) for counted in COUNTED}
         self.run.all(told(result))
         for row, words in self._held:
             self.run.sink.document(HOLE, row, [words])
-        if self._held and holes > len(self._held):
-            more = count(holes - len(self._held), "more hole")
+        if self._held and done.holes > len(self._held):
+            more = count(done.holes - len(self._held), "more hole")
             self.run.sink.remark(f"and {more}; use --json to list all")
         self._held.clear()
 
