@@ -31,7 +31,7 @@ from kfmt_cli.disk.partition_path import with_place
 from kfmt_cli.disk.targets import GivenPath, target_of, without_doubles
 from kfmt_cli.disk.tree import distinct, topic_of
 from kfmt_cli.disk.trees import TREES
-from kfmt_cli.errors import InputError, UsageError, unknown_name
+from kfmt_cli.errors import Caught, InputError, UsageError, unknown_name
 from kfmt_cli.findings.finding import Finding, in_order
 from kfmt_cli.log.decompress import is_heavy
 from kfmt_cli.log.reading import RowsReading
@@ -132,11 +132,9 @@ class LogRows:
         columns, ids = chosen(self._table, self._columns), TopicIds()
 
         def id_in(folder: str) -> str | None:
-            try:
+            with self._noting():
                 return ids[folder]
-            except InputError as error:
-                self.unread.append(str(error))
-                return ids.setdefault(folder, None)
+            return ids.setdefault(folder, None)
 
         for file, rows in self._rows():
             id_of = partial(id_in, file.path.rpartition("/")[0] or ".")
@@ -180,13 +178,14 @@ class LogRows:
         self.unread.clear()
         n_read = 0
         for file in _logs(self._paths, self.unread):
-            try:
+            with self._noting():
                 yield from ((file, rows) for rows in self._rows_of(file))
                 n_read += 1
-            except InputError as error:
-                self.unread.append(str(error))
         if self.unread and not n_read:
             raise InputError(self.unread[0])
+
+    def _noting(self) -> Caught:
+        return Caught(lambda error: self.unread.append(str(error)))
 
     def _rows_of(self, file: Input) -> Iterator[Rows]:
         topic = self._topic or topic_of(file)
