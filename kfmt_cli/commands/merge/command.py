@@ -9,7 +9,6 @@ from pathlib import Path, PurePath
 
 import numpy as np
 
-from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.checkpoints import LEADER_EPOCHS
 from kfmt_cli.broker.start.own_files import CLEANER_OFFSETS
 from kfmt_cli.broker.start.ranges import (
@@ -64,13 +63,13 @@ class Merge:
     """One call of `merge`."""
 
     run: Run
-    jobs: int = 1
-    limit: Limit = field(default_factory=Limit)
-    interval: int = INDEX_INTERVAL_BYTES
+    jobs: int
+    limit: Limit
+    interval: int
     """index.interval.bytes."""
-    branch: int | None = None
+    branch: int | None
     """The broker whose branch to take where replicas have diverged."""
-    topics: frozenset[str] = frozenset()
+    topics: frozenset[str]
     """Only these; all if empty."""
     _n_missing: int = 0
     _n_refused: int = 0
