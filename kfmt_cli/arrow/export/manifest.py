@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -91,7 +92,11 @@ class ExportManifest:
 
     def __init__(self) -> None:
         self._outputs: dict[str, bytes] = {}
-        self._inputs = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 (as long as this)
+
+    @cached_property
+    def _inputs(self) -> tempfile.SpooledTemporaryFile[bytes]:
+        """The inputs so far."""
+        return tempfile.SpooledTemporaryFile(IN_MEMORY)
 
     def add_input(
         self,
