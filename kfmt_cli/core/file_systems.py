@@ -11,7 +11,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlencode
 
-from kfmt_cli.core.credentials import SAME, credentials_of, hidden
+from kfmt_cli.core.credentials import credentials_of, hidden
+from kfmt_cli.core.lazy import load
+from kfmt_cli.core.listed_stores import store_of
 from kfmt_cli.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ def file_system_at(path: str) -> tuple[fs.FileSystem, str]:
     authority = f"{kept.user}@{host}" if kept.user else name
     query = f"?{kept.query}" if kept.query else ""
     system, below = _file_system(scheme, authority + query)
-    is_whole = SAME.get(scheme, scheme) not in _NATIVE  # fsspec takes some from each URL
+    is_whole = store_of(scheme) is None  # fsspec takes some from each URL
     return system, below(f"{scheme}://{authority}{slash}{folders}{query if is_whole else ''}")
 
 
@@ -61,10 +63,10 @@ def _file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[str],
         from pyarrow import ArrowException, fs
     except ImportError as error:
         raise UsageError(f"{name}: needs pyarrow: {_EXTRA}") from error
-    native = _NATIVE.get(SAME.get(scheme, scheme))
+    native = store_of(scheme)
     if native is not None:
         try:
-            system, top = native(scheme, host)
+            system, top = load(native.system)(scheme, host)
         except (ArrowException, OSError, ValueError, TypeError) as error:
             raise InputError(f"{name}: {one_line(error)}") from None  # it may have the URL
         return system, lambda url: _joined(top, url.partition("://")[2].partition("/")[2])
@@ -89,7 +91,7 @@ def _joined(top: str, below: str) -> str:
     return path if path == "/" else path.rstrip("/")
 
 
-def _s3(scheme: str, host: str) -> Made:
+def s3(scheme: str, host: str) -> Made:
     from pyarrow import fs
 
     del scheme
@@ -107,7 +109,7 @@ def _s3(scheme: str, host: str) -> Made:
     return make({**found, **more}), top
 
 
-def _gs(scheme: str, host: str) -> Made:
+def gs(scheme: str, host: str) -> Made:
     from pyarrow import fs
 
     del scheme
@@ -122,7 +124,7 @@ def _gs(scheme: str, host: str) -> Made:
     return made
 
 
-def _azure(scheme: str, host: str) -> Made:
+def azure(scheme: str, host: str) -> Made:
     """`CONTAINER@ACCOUNT.dfs.…`, `ACCOUNT.blob.…`, or `CONTAINER` in the account that the
     environment names."""
     from pyarrow import fs
@@ -199,25 +201,15 @@ def _first(variables: tuple[str, ...]) -> str | None:
     return next(filter(None, map(os.environ.get, variables)), None)
 
 
-def _hdfs(scheme: str, host: str) -> Made:
+def hdfs(scheme: str, host: str) -> Made:
     if not any(map(os.environ.get, _HADOOP)):
         words = f"needs the Hadoop client: set {' or '.join(_HADOOP)}"
         raise ValueError(words)
-    return _of_host(scheme, host)
+    return of_host(scheme, host)
 
 
-def _of_host(scheme: str, host: str) -> Made:
+def of_host(scheme: str, host: str) -> Made:
     """A file system whose paths begin at the host's root."""
     from pyarrow import fs
 
     return fs.FileSystem.from_uri(f"{scheme}://{host}/")[0], "/"
-
-
-# Supported by pyarrow; fsspec handles the others.
-_NATIVE: dict[str, Callable[[str, str], Made]] = {
-    "s3": _s3,
-    "gs": _gs,
-    "abfs": _azure,
-    "hdfs": _hdfs,
-    "mock": _of_host,
-}

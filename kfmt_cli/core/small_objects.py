@@ -9,16 +9,17 @@ object and reports any error.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kfmt_cli.core.credentials import SAME
 from kfmt_cli.core.file_systems import ATTEMPTS, PATIENCE, file_system_at
 from kfmt_cli.core.layout.fields import Fields
+from kfmt_cli.core.lazy import load
+from kfmt_cli.core.listed_stores import store_kind, store_of
 
 if TYPE_CHECKING:
     from obstore.store import AzureStore, S3Store
@@ -35,25 +36,26 @@ _OF_CONTAINERS = (
 
 def is_fetched(url: str, size: int) -> bool:
     """Whether an object of this size is fetched whole."""
-    return _kind(url) in _FETCHED and size <= SMALL
+    store = store_of(_scheme(url))
+    return store is not None and store.fetch != "" and size <= SMALL
 
 
 def fetched(url: str, most: int | None = None) -> bytes | None:
     """An object's bytes; None if it has more than `most`, cannot be fetched, or is in another kind
     of store."""
-    fetch = _FETCHED.get(_kind(url))
+    store = store_of(_scheme(url))
     try:
-        return None if fetch is None else fetch(url, most)
+        found: bytes | None = load(store.fetch)(url, most) if store and store.fetch else None
+        return found
     except Exception:  # of any kind: pyarrow tries next, and reports it
         return None
 
 
-def _kind(url: str) -> str:
-    scheme = url.partition("://")[0]
-    return SAME.get(scheme, scheme)
+def _scheme(url: str) -> str:
+    return url.partition("://")[0]
 
 
-def _by_pyarrow(url: str, most: int | None) -> bytes | None:
+def by_pyarrow(url: str, most: int | None) -> bytes | None:
     """Read a Google Cloud Storage object as a stream, in one request."""
     system, below = file_system_at(url)
     with system.open_input_stream(below, compression=None) as stream:
@@ -61,14 +63,14 @@ def _by_pyarrow(url: str, most: int | None) -> bytes | None:
     return data if most is None or len(data) <= most else None
 
 
-def _by_obstore(url: str, most: int | None) -> bytes | None:
+def by_obstore(url: str, most: int | None) -> bytes | None:
     import obstore
 
     bucket, _, name = file_system_at(url)[1].partition("/")
     top = url.removesuffix(name)
     if top == url or NO_NAMES & set(name.split("/")):  # obstore would take x//y for x/y
         return None
-    used = _bucket(_kind(url), top, bucket)
+    used = _bucket(top, bucket)
     if used.store is None or used.failures >= MOST_FAILURES:
         return None
     try:
@@ -132,12 +134,10 @@ def names_below(url: str) -> Iterator[list[str]]:
 def _place(url: str) -> tuple[S3Store | AzureStore | None, str]:
     """The bucket of an object, None if obstore cannot be used for it, and the object's name."""
     bucket, _, name = file_system_at(url)[1].partition("/")
-    kind = _kind(url)
     try:
         import obstore.exceptions  # noqa: F401 (needed by all that follows)
 
-        top = url.removesuffix(name)
-        return _bucket(kind, top, bucket).store if kind in _STORES else None, name
+        return _bucket(url.removesuffix(name), bucket).store, name
     except ImportError:
         return None, name
 
@@ -145,12 +145,13 @@ def _place(url: str) -> tuple[S3Store | AzureStore | None, str]:
 def store_settings(url: str) -> dict[str, Any] | None:
     """The settings that pyarrow found for a store, in the words of Rust's object_store; None if
     those cannot say the same."""
-    kind = _kind(url)
-    if kind not in _STORES:
+    store = store_of(_scheme(url))
+    if store is None or not store.settings:
         return None
     system, _ = file_system_at(url)
     _, (settings,) = system.__reduce__()
-    return _STORES[kind](system, Fields(settings))
+    found: dict[str, Any] | None = load(store.settings)(system, Fields(settings))
+    return found
 
 
 @dataclass(slots=True)
@@ -164,7 +165,7 @@ class _Bucket:
 
 
 @lru_cache(maxsize=64)
-def _bucket(kind: str, top: str, bucket: str) -> _Bucket:
+def _bucket(top: str, bucket: str) -> _Bucket:
     """A bucket with pyarrow's settings, by the URL of its top."""
     config = store_settings(top)
     if config is None:
@@ -172,7 +173,7 @@ def _bucket(kind: str, top: str, bucket: str) -> _Bucket:
     from obstore.store import AzureStore, S3Store
 
     patience = timedelta(seconds=PATIENCE)
-    made = S3Store if kind == "s3" else AzureStore
+    made = S3Store if store_kind(_scheme(top)) == "s3" else AzureStore
     store = made(
         bucket,
         client_options={"allow_http": True, "timeout": patience, "connect_timeout": patience},
@@ -182,7 +183,7 @@ def _bucket(kind: str, top: str, bucket: str) -> _Bucket:
     return _Bucket(store)
 
 
-def _s3(system: fs.S3FileSystem, settings: Fields) -> dict[str, Any] | None:
+def s3_settings(system: fs.S3FileSystem, settings: Fields) -> dict[str, Any] | None:
     config: dict[str, Any] = {"region": system.region}
     endpoint = settings.endpoint_override
     if endpoint:
@@ -206,7 +207,7 @@ def _s3(system: fs.S3FileSystem, settings: Fields) -> dict[str, Any] | None:
     return None if is_alone and not any(map(os.environ.get, _OF_CONTAINERS)) else config
 
 
-def _azure(system: fs.AzureFileSystem, settings: Fields) -> dict[str, Any] | None:
+def azure_settings(system: fs.AzureFileSystem, settings: Fields) -> dict[str, Any] | None:
     del system
     account, authority = settings.account_name, settings.blob_storage_authority
     place = f"{account}{authority}" if authority.startswith(".") else f"{authority}/{account}"
@@ -214,17 +215,6 @@ def _azure(system: fs.AzureFileSystem, settings: Fields) -> dict[str, Any] | Non
     if settings.account_key:
         return {**config, "account_key": settings.account_key}
     return {**config, "sas_key": settings.sas_token} if settings.sas_token else None
-
-
-_STORES: dict[str, Callable[[Any, Fields], dict[str, Any] | None]] = {
-    "s3": _s3,
-    "abfs": _azure,
-}
-_FETCHED: dict[str, Callable[[str, int | None], bytes | None]] = {
-    "s3": _by_obstore,
-    "abfs": _by_obstore,
-    "gs": _by_pyarrow,
-}
 
 
 def _has_profiles() -> bool:

@@ -158,18 +158,18 @@ def test_what_only_obstore_would_heed_is_left_to_pyarrow(
     elsewhere = Fields(endpoint_override="", access_key=None, scheme="https")
     system = file_system_at(bucket.url)[0]
     monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:9")
-    assert small_objects._s3(system, elsewhere) is None
+    assert small_objects.s3_settings(system, elsewhere) is None
     monkeypatch.delenv("AWS_ENDPOINT")
-    assert small_objects._s3(system, elsewhere) == {"region": "us-east-1"}
+    assert small_objects.s3_settings(system, elsewhere) == {"region": "us-east-1"}
     in_url = {"access_key": "a", "secret_key": "b", "session_token": ""}
-    found = small_objects._s3(system, Fields(elsewhere, **in_url))
+    found = small_objects.s3_settings(system, Fields(elsewhere, **in_url))
     assert found is not None
     assert (found["access_key_id"], found["secret_access_key"]) == ("a", "b")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setattr(small_objects, "_has_profiles", lambda: False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    assert small_objects._s3(system, elsewhere) is None
+    assert small_objects.s3_settings(system, elsewhere) is None
 
 
 def test_a_bucket_that_refuses_is_not_asked_for_ever(
