@@ -89,7 +89,7 @@ def _stretch(*more: str) -> list[alt.Tooltip]:
     ]
 
 
-def _times(of: str, title: str) -> Any:
+def times(of: str, title: str) -> Any:
     """Stacked columns of bytes or records over time."""
     return _marks("times", _high(180), type="rect").encode(
         x=_time("from"),
@@ -101,7 +101,7 @@ def _times(of: str, title: str) -> Any:
     )
 
 
-def _topic_times() -> Any:
+def topic_times() -> Any:
     return _marks("topic_times", _high(140), type="rect", color="#3d8fd1").encode(
         x=_time("from"),
         x2="to:T",
@@ -111,7 +111,7 @@ def _topic_times() -> Any:
     )
 
 
-def _histogram(table: str, title: str) -> Any:
+def histogram(table: str, title: str) -> Any:
     return _marks(table, _high(160), type="bar", color="#3d8fd1").encode(
         x=alt.X(
             "up_to:O",
@@ -133,13 +133,13 @@ def _codec_bars(table: str, sort: str, value: str, title: str, *told: str) -> An
     )
 
 
-def _codecs() -> Any:
+def codecs() -> Any:
     value = "sum(bytes):Q"
     bars = _codec_bars("codecs", "-x", value, "bytes", value, "sum(records):Q")
     return bars.properties(**_rows("codec"))
 
 
-def _what_if() -> Any:
+def what_if() -> Any:
     value = "would_be_bytes:Q"
     bars = _codec_bars("what_if", "x", value, "bytes of the sample", f"{value}=bytes")
     now = (
@@ -150,7 +150,7 @@ def _what_if() -> Any:
     return (bars + now).properties(**_rows("codec"))
 
 
-def _freed() -> Any:
+def freed() -> Any:
     steps = {"interpolate": "step-after", "color": "#2a9d78", "opacity": 0.6, "line": True}
     return _marks("freed", _high(160), type="area", **steps).encode(
         x=_time("at"),
@@ -162,7 +162,7 @@ def _freed() -> Any:
     )
 
 
-def _lag() -> Any:
+def lag() -> Any:
     return _marks("lag", _rows("who"), type="bar", color="#e08e00").encode(
         y=alt.Y("who:N", sort="-x", axis=alt.Axis(title=None, labelLimit=320)),
         x=alt.X("lag:Q", axis=_numbers("lag (records)")),
@@ -170,7 +170,7 @@ def _lag() -> Any:
     )
 
 
-def _order() -> Any:
+def order() -> Any:
     points = alt.OverlayMarkDef(size=14)
     lines = _marks("cells", _high(180), type="line", point=points, strokeWidth=1)
     return lines.transform_filter("datum.max_timestamp != null").encode(
@@ -187,7 +187,7 @@ def _order() -> Any:
     )
 
 
-def _strips() -> Any:
+def strips() -> Any:
     log = alt.Y("log:N", sort=None, axis=alt.Axis(title="partition / base offset", labelLimit=240))
     batches = (
         alt.Chart(alt.NamedData("cells"))
@@ -228,7 +228,7 @@ def _strips() -> Any:
     return layers.properties(**_rows("log"))
 
 
-def _transactions() -> Any:
+def transactions() -> Any:
     return _marks("transactions", _rows("producer"), type="bar", height=11, strokeWidth=2).encode(
         y=alt.Y("producer:N", axis=alt.Axis(title="partition / producer", labelLimit=240)),
         x=alt.X("first:Q", axis=_numbers("offset"), scale={"zero": False}),
@@ -250,7 +250,7 @@ _AREA_COLOURS = (
 _SHOWN = "datum.x1 - datum.x0 > 60 && datum.y1 - datum.y0 > 16"
 
 
-def _treemap() -> Spec:
+def treemap() -> Spec:
     """A treemap in plain Vega, as Vega-Lite has no such layout."""
     layout = [
         {"type": "stratify", "key": "id", "parentKey": "parent"},
@@ -304,28 +304,6 @@ def _treemap() -> Spec:
             {"type": "text", "from": {"data": "leaves"}, "interactive": False, "encode": label},
         ],
     }
-
-
-def specs() -> dict[str, Spec]:
-    """Every chart by its name."""
-    made = {
-        "bytes_over_time": _times("bytes", "bytes"),
-        "records_over_time": _times("records", "records"),
-        "topic_times": _topic_times(),
-        "batch_records": _histogram("batch_records", "records per batch, up to"),
-        "batch_bytes": _histogram("batch_bytes", "bytes per batch, up to"),
-        "codecs": _codecs(),
-        "what_if": _what_if(),
-        "freed": _freed(),
-        "lag": _lag(),
-        "order": _order(),
-        "strips": _strips(),
-        "transactions": _transactions(),
-    }
-    found: dict[str, Spec] = {name: chart.to_dict() for name, chart in made.items()}
-    for spec in found.values():  # without Altair's default style: the page has its own
-        spec.pop("config", None)
-    return {"treemap": _treemap(), **found}
 
 
 # Of a Python that looks for modules only where this one does.

@@ -16,16 +16,15 @@ from markupsafe import Markup
 from kfmt_cli.broker.start.outcome import CRASH
 from kfmt_cli.broker.start.ranges import size_of_ranges
 from kfmt_cli.commands.report.page import sheets
-from kfmt_cli.commands.report.page.charts import specs
 from kfmt_cli.commands.report.page.figures import (
     Figure,
     by_topic,
-    figures_of,
     lagging,
     place_of,
     stretches,
     who,
 )
+from kfmt_cli.commands.report.page.listed_charts import figures_of, specs
 from kfmt_cli.commands.report.page.page_data import PageData, PageRow, label_of
 from kfmt_cli.commands.report.page.sheets import FindingGroup, Sheet
 from kfmt_cli.core.json_text import json_text

@@ -68,28 +68,6 @@ class Figures:
         }
 
 
-def figures_of(data: PageData) -> Figures:
-    """All figures that have rows."""
-    found = Figures()
-    _areas(found, data)
-    _times(found, data)
-    _batches(found, data)
-    _codecs(found, data)
-    _freed(found, data)
-    _lag(found, data)
-    wrong: dict[str, list[PageRow]] = defaultdict(list)
-    for row in data.of("finding"):
-        if row.position is not None:
-            wrong[row.file].append(row)
-    orders = by_topic(data.of("time_order"))
-    for topic, strips in by_topic(data.of("segment_strip")).items():
-        _strips(found, topic, strips, wrong, orders[topic])
-    for topic, rows in by_topic(data.of("transaction")).items():
-        counts = {outcome: data.n_transactions[topic, outcome] for outcome in _OUTCOMES}
-        _transactions(found, topic, rows, counts)
-    return found
-
-
 def by_topic(rows: Sequence[PageRow]) -> Mapping[str, list[PageRow]]:
     """PageRows by topic; an empty list for unknown topics."""
     found: dict[str, list[PageRow]] = defaultdict(list)
@@ -98,7 +76,7 @@ def by_topic(rows: Sequence[PageRow]) -> Mapping[str, list[PageRow]]:
     return found
 
 
-def _areas(found: Figures, data: PageData) -> None:
+def areas(found: Figures, data: PageData) -> None:
     """What uses the space: a rectangle per partition."""
     partitions = sorted(data.partitions, key=lambda row: -row.bytes)
     shown = [row for row in partitions if row.bytes][:MOST_AREAS]
@@ -134,7 +112,7 @@ def place_of(row: PageRow) -> str:
     return label_of(row) if partition is None else f"{row.topic}-{partition}"
 
 
-def _times(found: Figures, data: PageData) -> None:
+def times(found: Figures, data: PageData) -> None:
     """Data written over time: to all topics, with the largest named, and to each topic."""
     rows = data.of("time_bucket")
     if not rows:
@@ -227,7 +205,7 @@ def _length(row: PageRow) -> int:
     return int(row.to_timestamp - row.from_timestamp)
 
 
-def _batches(found: Figures, data: PageData) -> None:
+def batches(found: Figures, data: PageData) -> None:
     """Distribution of batches by records and bytes."""
     partitions = data.partitions
     for chart, member, title, noun in (
@@ -250,7 +228,7 @@ def _batches(found: Figures, data: PageData) -> None:
         found.add("batches", Figure(chart, title, words), chart, table)
 
 
-def _codecs(found: Figures, data: PageData) -> None:
+def codecs(found: Figures, data: PageData) -> None:
     """Codecs in use, and the effect of others."""
     uses = data.of("codec_use")
     rows = [{name: use[name] for name in ("codec", "bytes", "records")} for use in uses]
@@ -282,7 +260,7 @@ def _codecs(found: Figures, data: PageData) -> None:
     found.add("codecs", Figure("what_if", "Alternative codecs", words), "what_if", table)
 
 
-def _freed(found: Figures, data: PageData) -> None:
+def freed(found: Figures, data: PageData) -> None:
     """Bytes freed by retention over time."""
     rows = data.of("retention")
     made_at = int(data.of("report")[0].made_at) if data.of("report") else 0
@@ -308,7 +286,7 @@ def _freed(found: Figures, data: PageData) -> None:
         found.add("retention", Figure("freed", "Bytes freed by retention", words), "freed", table)
 
 
-def _lag(found: Figures, data: PageData) -> None:
+def lag(found: Figures, data: PageData) -> None:
     """Lagging groups."""
     late = sorted(lagging(data), key=lambda row: -row.lag)
     table = [{"who": who(row), "lag": row.lag} for row in late[:MOST_LAGS]]
@@ -341,6 +319,17 @@ def lagging(data: PageData) -> Iterator[PageRow]:
 def who(row: PageRow) -> str:
     """A group and the partition it reads."""
     return f"{row.group} on {row.topic}-{row.partition}"
+
+
+def strips(found: Figures, data: PageData) -> None:
+    """The logs of each topic, and its timestamps by offset."""
+    wrong: dict[str, list[PageRow]] = defaultdict(list)
+    for row in data.of("finding"):
+        if row.position is not None:
+            wrong[row.file].append(row)
+    orders = by_topic(data.of("time_order"))
+    for topic, rows in by_topic(data.of("segment_strip")).items():
+        _strips(found, topic, rows, wrong, orders[topic])
 
 
 def _strips(
@@ -422,6 +411,13 @@ def _log(row: PageRow) -> str:
 
 
 _OUTCOMES = ("open", "aborted", "committed")
+
+
+def transactions(found: Figures, data: PageData) -> None:
+    """The transactions of each topic."""
+    for topic, rows in by_topic(data.of("transaction")).items():
+        counts = {outcome: data.n_transactions[topic, outcome] for outcome in _OUTCOMES}
+        _transactions(found, topic, rows, counts)
 
 
 def _transactions(
