@@ -17,9 +17,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 __version__ = "1.0.0rc1"
-_MODULES = dict.fromkeys(("read_batches", "read_file", "read_records", "verify"), "read")
-_MODULES |= {"dataset": "scanning", "scan": "scanning"}
-_MODULES |= dict.fromkeys(("build", "export", "rebuild_index", "salvage"), "python_writing")
+# Its functions, by the module that has them; a line here and in `__all__` adds one.
+_MODULES = {
+    "kfmt_cli.commands.python.read": ("read_batches", "read_file", "read_records", "verify"),
+    "kfmt_cli.commands.python.scanning": ("dataset", "scan"),
+    "kfmt_cli.commands.python.python_writing": ("build", "export", "rebuild_index", "salvage"),
+    "kfmt_cli.commands.python.python_api": (
+        *("check", "compaction", "diff", "find", "retention", "stat", "state", "txn"),
+    ),
+}
 __all__ = [
     "build",
     "check",
@@ -58,10 +64,10 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+    for module, names in _MODULES.items():
+        if name in names:
+            from importlib import import_module
 
-    module = import_module(f"kfmt_cli.commands.python.{_MODULES.get(name, 'python_api')}")
-    found: object = getattr(module, name)
-    return found
+            found: object = getattr(import_module(module), name)
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -216,7 +216,11 @@ VIEWS: tuple[ListedView, ...] = (
         _with_paths("replicas"),
     ),
 )
-VIEWS_BY_KEY = {view.key: view for view in VIEWS}
+
+
+def view_at(key: str) -> ListedView:
+    """The view of a key."""
+    return next(view for view in VIEWS if view.key == key)
 
 
 def text_of_view(

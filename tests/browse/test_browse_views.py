@@ -18,7 +18,7 @@ from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind, disk_of
 from kfmt_cli.browse.log_search import TEXT, VALUE, SoughtText
 from kfmt_cli.browse.session import Session
 from kfmt_cli.browse.text_host import shown_by, wrapped_lines
-from kfmt_cli.browse.views import VIEWS, VIEWS_BY_KEY, ViewedPlace, text_of_view
+from kfmt_cli.browse.views import VIEWS, ViewedPlace, text_of_view, view_at
 from kfmt_cli.browse.wanted_batches import WantedBatches, wanted_batches_of
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.errors import InputError
@@ -174,14 +174,14 @@ def test_sizes_are_of_what_is_in_the_node() -> None:
         (f"{broker}/orders-0", "segment"),
         (f"{broker}/orders-0/{0:020}.log", "segment"),
     ):
-        command = VIEWS_BY_KEY["1"].command(ViewedPlace(disk_of((path,), pytest.fail)))
+        command = view_at("1").command(ViewedPlace(disk_of((path,), pytest.fail)))
         assert ("segment" in command) == (by == "segment")
         assert view_of(path, "1").split()[0] == by
 
 
 def view_of(path: str, key: str) -> str:
     place = ViewedPlace(disk_of((path,), pytest.fail))
-    return ANSI.sub("", text_of_view(VIEWS_BY_KEY[key], place, 100))
+    return ANSI.sub("", text_of_view(view_at(key), place, 100))
 
 
 def test_what_a_start_does_is_said_of_all_that_is_selected() -> None:

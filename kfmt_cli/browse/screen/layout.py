@@ -20,7 +20,7 @@ from kfmt_cli.browse.screen.line_list import LineList
 from kfmt_cli.browse.screen.log_panes import NARROW, LogPanes
 from kfmt_cli.browse.session import Session
 from kfmt_cli.browse.text_host import shown_by, wrapped_lines
-from kfmt_cli.browse.views import VIEWS, VIEWS_BY_KEY, ListedView, ViewedPlace, text_of_view
+from kfmt_cli.browse.views import VIEWS, ListedView, ViewedPlace, text_of_view, view_at
 from kfmt_cli.disk.opening import is_elsewhere
 from kfmt_cli.errors import KfmtError
 from kfmt_cli.findings.finding import Finding, Severity
@@ -301,7 +301,7 @@ class BrowserLayout(App[None]):
         if key == "0":
             self.show_log()
             return
-        self.show_view(VIEWS_BY_KEY[key])
+        self.show_view(view_at(key))
 
     def show_log(self) -> None:
         """Return to the log, or to the directory."""

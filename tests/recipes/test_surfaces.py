@@ -1,0 +1,167 @@
+"""What a contributor adds to the surfaces: a view, a chart, a store, an option, a function."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+import pytest
+
+import kfmt_cli
+from kfmt_cli.browse import views
+from kfmt_cli.browse.views import ListedView, ViewedPlace
+from kfmt_cli.cli.grouped_options import command
+from kfmt_cli.cli.options import COMMON, Common, common
+from kfmt_cli.commands.run import Run
+from kfmt_cli.core import listed_stores
+from kfmt_cli.core.listed_stores import ListedStore
+from tests.recipes.test_recipes import Ran, run
+from tests.support.samples import ORDERS, environment
+from tools.kafka import ROOT
+
+__all__ = ["run"]
+HERE = __name__
+
+
+# A view of browse: a function that shows what a command shows, and a line.
+
+
+def names_of_files(run: Run, place: ViewedPlace) -> None:
+    for node in place.node.partitions():
+        run.sink.remark(f"{node.label}: {len(node.children)} files")
+
+
+NAMES = ListedView(
+    "v",
+    "Files",
+    "How many files are there?",
+    names_of_files,
+    lambda place: ["stat", *place.node.names, "--by", "partition"],
+)
+
+
+def browsed() -> None:
+    """The view in the browser, which reads the registry as it starts."""
+    views.VIEWS = (*views.VIEWS, NAMES)
+    from tests.support.browser import BROKER, LARGE, driven
+    from tests.support.browser import run as run_all
+
+    async def work() -> None:
+        async with driven(f"{BROKER}/orders-0", BROKER, size=LARGE) as browser:
+            assert "v Files" in browser.screen  # the bar
+            assert "How many files are there?" in browser.screen  # what a directory offers
+            screen = await browser.press("v")
+            assert "orders-0: " in screen
+            assert browser.command[:2] == ["kfmt", "stat"]
+            assert "How many files are there?" in await browser.press("question_mark")
+
+    run_all(work())
+
+
+def test_a_view() -> None:
+    pytest.importorskip("textual")
+    words = [sys.executable, "-c", f"import {HERE} as recipe; recipe.browsed()"]
+    done = subprocess.run(
+        words, cwd=ROOT, env=environment(PYTHONPATH=str(ROOT)), capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+
+
+# A chart of the page: its spec, a function that adds its figures and their rows, and a line.
+
+
+def spec_of_ages() -> dict[str, Any]:
+    return {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", "mark": "bar"}
+
+
+def ages(found: Any, data: Any) -> None:
+    from kfmt_cli.commands.report.page.figures import Figure
+
+    rows = [{"partition": row.partition, "segments": row.segments} for row in data.partitions]
+    words = "Few segments roll often."
+    found.add("topics", Figure("segments", "Segments by partition", words), "segments", rows)
+
+
+def test_a_chart(run: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("altair", reason="the extra report is not installed")
+    from kfmt_cli.commands.report.page import listed_charts
+
+    listed = listed_charts.ListedCharts(ages, {"segments": spec_of_ages})
+    monkeypatch.setattr(listed_charts, "CHARTS", [*listed_charts.CHARTS, listed])
+    run("report", ORDERS.parent, "--to", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "Segments by partition" in page
+    assert "Few segments roll often." in page
+    after = page.partition('id="data"')[2].partition(">")[2]
+    charts = json.loads(after.partition("</script>")[0])
+    assert charts["specs"]["segments"] == spec_of_ages()
+    assert charts["tables"]["segments"] == {"columns": ["partition", "segments"], "rows": [[0, 7]]}
+
+
+# A store: a function that makes its file system, and a line.
+
+
+def shelf(scheme: str, host: str) -> tuple[Any, str]:
+    from pyarrow import fs
+
+    assert (scheme, host) == ("shelf", "broker1")
+    return fs.SubTreeFileSystem(str(ORDERS.parent.parent), fs.LocalFileSystem()), ""
+
+
+def test_a_store(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow", reason="the extra arrow is not installed")
+    stores = {**listed_stores.STORES, "shelf": ListedStore(f"{HERE}:shelf")}
+    monkeypatch.setattr(listed_stores, "STORES", stores)
+    for words in (["verify-crc"], ["cat", "--limit", "3"], ["stat"]):
+        there = run(*words, "shelf://broker1/orders-0", "--json")
+        here = run(*words, ORDERS.parent, "--json")
+        assert run.code == 0
+        assert len(there.splitlines()) == len(here.splitlines())
+    assert '"file":"shelf://broker1/orders-0/' in run("verify-crc", "shelf://broker1", "--json")
+
+
+# An option for several commands: a line, and its name where commands name theirs.
+
+
+def test_an_option(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    option = click.option("--least", type=int, default=1, help="How many at least.")
+    monkeypatch.setitem(COMMON, "least", option)
+
+    def made(name: str) -> click.Command:
+        @command(name=name)
+        @common("least", "format", "color")
+        def asked(least: int, common: Common) -> None:
+            common.run().sink.remark(f"{name}: at least {least}")
+
+        return asked
+
+    for name in ("one", "two", "three"):
+        with pytest.raises(SystemExit):
+            made(name).main(["--help"], name)
+        assert "How many at least." in capfd.readouterr().out
+        made(name).main(["--least", "3"], name, standalone_mode=False)
+        assert f"{name}: at least 3" in "".join(capfd.readouterr())
+
+
+# A function of the Python API: it calls a command's task, and a line names it.
+
+
+def largest_offset(path: str | Path) -> int:
+    return max(int(of["last_offset"].max()) for of in kfmt_cli.read_batches(path).columns())
+
+
+def test_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("kfmt_cli.commands.python.offsets")
+    module.largest_offset = largest_offset  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    listed = {**kfmt_cli._MODULES, module.__name__: ("largest_offset",)}
+    monkeypatch.setattr(kfmt_cli, "_MODULES", listed)
+    added: Any = kfmt_cli
+    assert added.largest_offset(ORDERS.parent) == 1499
+    with pytest.raises(AttributeError, match="smallest_offset"):
+        _ = added.smallest_offset
