@@ -22,7 +22,7 @@ HEADER = pa.struct([*CONSUMED_HEADER.fields, pa.field("key_bytes", pa.binary())]
 
 def integers(values: IntArray, type_: pa.DataType, given: BoolArray | None = None) -> pa.Array:
     """Numbers of 32 or 64 bits; null in rows that are not given."""
-    numbers = np.ascontiguousarray(values, type_.to_pandas_dtype())
+    numbers = np.ascontiguousarray(values, f"i{type_.bit_width // 8}")
     return pa.Array.from_buffers(type_, len(numbers), [_validity(given), pa.py_buffer(numbers)])
 
 
