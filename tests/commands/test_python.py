@@ -54,7 +54,9 @@ def test_a_path_in_an_archive(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "backup.tar", "w") as archive:
         archive.add(ORDERS.parent, "orders-0")
     inside = tmp_path / "backup.tar/orders-0"
-    assert kfmt_cli.stat(inside).of("stat")[0]["records"] == 1500
+    (row,) = kfmt_cli.stat(inside).of("stat")
+    assert row["records"] == 1500
+    assert type(row["codecs"]) is type(row["magics"]) is dict
     with pytest.raises(InputError, match=r"backup.tar/orders-1: No such file or directory"):
         kfmt_cli.stat(tmp_path / "backup.tar/orders-1")
 

@@ -304,6 +304,12 @@ def test_damage_of_an_index_is_told(tmp_path: Path) -> None:
     assert "1 error in 1 file" in done.err
 
 
+def test_a_log_alone_has_no_index_entries() -> None:
+    assert ask("select count(*) as n from index_entries", ORDERS) == [{"n": 0}]
+    (both,) = ask("select count(*) as n from index_entries", ORDERS, ORDERS.with_suffix(".index"))
+    assert both["n"] > 0
+
+
 def test_a_day_that_python_does_not_have() -> None:
     rows = ask("select 'infinity'::date as never, date '12345-01-02' as late, null::date as none")
     assert rows == [{"never": "infinity", "late": "12345-01-02", "none": None}]

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from kfmt_cli.broker.cluster.replicas import Range, Relation, cut_to
-from kfmt_cli.broker.start.ranges import merged
 from kfmt_cli.checks.comparison import RANGE, Agreement, Comparison
 from kfmt_cli.commands.each_partition import reading
 from kfmt_cli.commands.run import Run
@@ -135,9 +134,12 @@ def _paired(
 
 def _alone(ranges: list[Range], first: int, own: Relation) -> str:
     """Text of the offset ranges only in one replica, starting at the divergence."""
-    found = (
-        (range_.first, range_.last)
-        for range_ in ranges
-        if range_.first >= first and range_.relation in (Relation.DIVERGED, own)
-    )
-    return ", ".join(f"{a}–{b}" for a, b in merged(found)) or "nothing"
+    found: list[list[int]] = []  # in log order, as damaged batches may go back
+    for range_ in ranges:
+        if range_.first < first or range_.relation not in (Relation.DIVERGED, own):
+            continue
+        if found and found[-1][1] + 1 == range_.first:
+            found[-1][1] = range_.last
+        else:
+            found.append([range_.first, range_.last])
+    return ", ".join(f"{a}–{b}" for a, b in found) or "nothing"

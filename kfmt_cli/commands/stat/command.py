@@ -207,6 +207,7 @@ class Stat:
                 above = places[subject.topic]
                 common = _common(above)
                 row |= {"file": common, "log_dir": common if len(above) == 1 else None}
+            row |= {"codecs": dict(found.codecs), "magics": dict(found.magics)}
             sink.document(STATISTICS, row_of(STATISTICS, found, row | _changed(found)), text)
         for name, found in totals:
             sink.put(table.line(name, found))
