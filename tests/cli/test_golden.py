@@ -34,8 +34,9 @@ def transcript(commands: list[str], dst: str) -> str:
             out, err, code = done.out, done.err, done.code
         err = "".join(f"! {line}\n" for line in err.splitlines())
         parts.append(f"$ {command}\n{(out + err).replace(dst, 'DST')}exit {code}\n")
-    names = "disk_bytes|freed_now|freed_later|freed_by|freed_odd"
+    names = "disk_bytes|freed_now|freed_later|freed_odd"
     said = re.sub(rf'("(?:{names})":)\d+', r"\1N", "\n".join(parts))
+    said = re.sub(r'("freed_later":N,"freed_by":)(?:\d+|null)', r"\1N", said)  # null: all is now
     said = re.sub(r"(?m)^(logs, under .* settings:).*(?:\n  \S.*)*", r"\1 N", said)
     said = re.sub(r"\bat [\d.]+ MB/s", "at N MB/s", said)
     said = re.sub(r"\d+ of +(\d+ pages) +\d+%", r"N of \1 N%", said)  # of the page cache
