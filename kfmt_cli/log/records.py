@@ -40,6 +40,8 @@ class SpanTable(Table):
     last_offset = TableColumn()
     least_offset = TableColumn()
     largest_offset = TableColumn()
+    rises = TableColumn()
+    """Whether each offset exceeds the one before it."""
     largest_timestamp = TableColumn()
     has_timestamps = TableColumn()
     """Whether each record has one."""
@@ -77,6 +79,10 @@ class Records:
                 spans.first_offset, spans.last_offset = rows.offset[firsts], rows.offset[lasts]
                 spans.least_offset = np.minimum.reduceat(rows.offset, firsts)
                 spans.largest_offset = np.maximum.reduceat(rows.offset, firsts)
+                # Offsets that overflow wrap around; their difference is that of their deltas.
+                rises = np.diff(rows.offset, append=0) > 0
+                rises[lasts] = True
+                spans.rises = np.logical_and.reduceat(rises, firsts)
                 spans.largest_timestamp = np.maximum.reduceat(rows.timestamp, firsts)
                 spans.has_timestamps = np.minimum.reduceat(rows.has_timestamp, firsts)
         return self._spans
@@ -126,11 +132,12 @@ def read_spans(block: Block, limit: Limit) -> Records:
     names = ("offset_delta", "timestamp_delta")
     (offsets, times), regions = RECORD.spans(data, starts, ends, names, MOST_RECORDS)
     filled = np.flatnonzero(np.diff(regions[2], prepend=0))
-    spans = SpanTable.zeros(len(filled))
     bases, base_times = batches.base_offset[filled], batches.base_timestamp[filled]
     least, largest, rises = offsets[:, filled]
     if not rises.all() or _may_overflow(bases, base_times, times[:2]):
         return read_v2(block, limit)
+    spans = SpanTable.zeros(len(filled))
+    spans.rises = rises
     spans.first_offset = spans.least_offset = bases + least
     spans.last_offset = spans.largest_offset = bases + largest
     spans.largest_timestamp = base_times + times[1, filled]

@@ -16,7 +16,7 @@ from kfmt_cli.findings.damage import CONTROL_MALFORMED
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block, batch_finding
 from kfmt_cli.log.control import read_control
-from kfmt_cli.log.records import Records, SpannedRecords
+from kfmt_cli.log.records import Records
 
 
 class RecordOffsets(LogCheck):
@@ -28,26 +28,20 @@ class RecordOffsets(LogCheck):
         if records is None or not len(records):
             return
         filled, spans, batches = records.filled, records.spans, run.batches
-        if not isinstance(records, SpannedRecords):
-            offset = records.rows.offset
-            # Offsets that overflow wrap around; their difference is that of their deltas.
-            backwards = np.diff(offset) <= 0
-            backwards[records.ends[filled[:-1]] - 1] = False
-            rows = np.flatnonzero(backwards)
-            owner = np.searchsorted(records.ends, rows, side="right")
-            owners, first, times = np.unique(owner, return_index=True, return_counts=True)
-            columns = (column.tolist() for column in (owners, rows[first], times))
-            for i, row, n in zip(*columns, strict=True):
-                yield batch_finding(
-                    run,
-                    i,
-                    codes.RECORD_OFFSETS_BACKWARDS,
-                    f"offset {offset[row + 1]} follows offset {offset[row]}"
-                    + (f" (first of {n} occurrences in the batch)" if n > 1 else ""),
-                    expected=f"greater than {offset[row]}",
-                    found=int(offset[row + 1]),
-                    offset=int(offset[row + 1]),
-                )
+        for i in filled[spans.rises == 0].tolist():
+            offset = records.rows.offset[records.ends[i] - records.counts[i] : records.ends[i]]
+            steps = np.flatnonzero(np.diff(offset) <= 0)
+            before, after = offset[steps[0] : steps[0] + 2].tolist()
+            yield batch_finding(
+                run,
+                i,
+                codes.RECORD_OFFSETS_BACKWARDS,
+                f"offset {after} follows offset {before}"
+                + (f" (first of {len(steps)} occurrences in the batch)" if len(steps) > 1 else ""),
+                expected=f"greater than {before}",
+                found=after,
+                offset=after,
+            )
         last = batches.last_offset[filled]
         base = np.where(batches.has_base_offset == 1, batches.base_offset, -1)[filled]
         largest, least = spans.largest_offset, spans.least_offset
