@@ -39,6 +39,9 @@ class DirectSource(FileSource):
             self._start, self._held, at = position, data, 0
         return self._held[at : at + length]
 
+    def prefetch(self, position: int, length: int) -> None:
+        """Read nothing ahead."""
+
     def _read(self, position: int, length: int) -> bytes:
         start = position - position % ALIGNMENT
         size = -(-(position + length - start) // ALIGNMENT) * ALIGNMENT

@@ -44,6 +44,9 @@ def in_shares(items: Iterable[T], target: int, cost: Callable[[T], int]) -> Iter
             share, room = [], target
         share.append(item)
         room -= price
+        if room < 0:  # without waiting for the next one
+            yield share
+            share, room = [], target
     if share:
         yield share
 
