@@ -130,7 +130,7 @@ def _listed(
 
 def _piece_of(request: Request, stored: StoredFile, name: str, alone: bool) -> Piece | None:
     """A file as one piece, None if the request does not include it. alone: it was named explicitly,
-    so any name is accepted."""
+    so a log may have any name."""
     path, size, trouble, packed_as = stored.path, stored.size, stored.trouble, packed_suffix(name)
     kind, base, transient = kind_of(name.removesuffix(packed_as))
     if trouble is None:
@@ -140,7 +140,9 @@ def _piece_of(request: Request, stored: StoredFile, name: str, alone: bool) -> P
             trouble = WHOLLY_PACKED
     if trouble is not None and (kind is UNKNOWN or _is_read(request, kind)):
         return Piece(path, UNKNOWN, None, 0, 0, 0, 0, trouble=trouble)
-    if not _is_read(request, kind) and not (alone and (kind is UNKNOWN or kind in LOGS)):
+    reads_logs = any(_is_read(request, log) for log in LOGS)
+    may_be_log = alone and reads_logs and (kind is UNKNOWN or kind in LOGS)
+    if not _is_read(request, kind) and not may_be_log:
         return None
     return Piece(path, kind, base, size, stored.modified, 0, size)
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from kfmt_cli.arrow.checking import check_piece, finding_row, segment_row
 from kfmt_cli.arrow.columns.schema import schema_of
 from kfmt_cli.arrow.columns.sections import ArrowPart, part_of, record_batch, slices
-from kfmt_cli.arrow.inputs import KINDS, input_of, packed, reader_of
+from kfmt_cli.arrow.inputs import input_of, packed, reader_of
 from kfmt_cli.arrow.topic_ids import TopicIds
 from kfmt_cli.checks.log.packs import checked_pack
 from kfmt_cli.core.layout.layout import IntArray
@@ -269,7 +269,7 @@ def _of_objects(request: Request, rows: list[dict[str, object]]) -> pa.RecordBat
 
 def _index_entries(request: Request, piece: Piece, findings: list[Finding]) -> Batches:
     reader = reader_of(request, piece)
-    if reader.is_troubled(piece) or piece.kind not in KINDS[request.table]:
+    if reader.is_troubled(piece):
         return
     try:
         contents = classify(piece.path, piece.path).contents()
