@@ -19,7 +19,7 @@ DAY = 24 * _HOUR
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """Times in milliseconds; -1 for no limit, -2 for that of the setting without `local`."""
+    """Times are in milliseconds. -1: no limit. -2, for local retention: the limit of the topic."""
 
     retention_ms: int = 7 * DAY
     retention_bytes: int = -1

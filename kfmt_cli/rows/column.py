@@ -16,6 +16,8 @@ from typing import Any
 from kfmt_cli.core.layout.field import MILLISECONDS, Field
 from kfmt_cli.core.layout.wire import Array, Bytes
 
+_NO_ATTRIBUTE = object()
+
 
 class ColumnKind(enum.Enum):
     """The kind of a column's values.
@@ -172,10 +174,10 @@ class RowType:
     def members_of(self, *things: object) -> dict[str, object]:
         """The members of an object that things have as attributes of the same names."""
         return {
-            column.name: getattr(thing, column.name)
+            column.name: value
             for thing in things
             for column in self.columns
-            if hasattr(thing, column.name)
+            if (value := getattr(thing, column.name, _NO_ATTRIBUTE)) is not _NO_ATTRIBUTE
         }
 
 

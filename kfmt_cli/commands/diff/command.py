@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kfmt_cli.broker.cluster.replicas import Range, Relation, cut_to
@@ -80,33 +80,36 @@ class Diff:
             first = found.missing[0]
             lines = [f"offsets {first.first}–{first.last} are missing on one side\n"]
         else:
-            lines = list(_divergence(found, parted.first, row))
+            members, lines = _divergence(found, parted.first)
+            row |= members
         if verdict not in AGREEING:
             self.run.host.reached(ExitCode.FINDINGS)
         self.run.sink.document(DIFF, row, lines)
 
 
-def _divergence(found: Comparison, at: int, row: dict[str, object]) -> Iterator[str]:
-    """The lines about replicas that diverge at an offset; completes the members of the row."""
+def _divergence(found: Comparison, at: int) -> tuple[dict[str, object], list[str]]:
+    """The members of the verdict on replicas that diverge at an offset, and its lines."""
     a, b = found.a, found.b
     epoch_a, epoch_b = a.epochs.last, b.epochs.last
     later = None if epoch_a == epoch_b else "A" if epoch_a > epoch_b else "B"
-    row |= {"diverged_at": at, "later": later, "cut_to": None}
+    row: dict[str, object] = {"diverged_at": at, "later": later, "cut_to": None}
     row |= {"a_latest_epoch": epoch_a, "b_latest_epoch": epoch_b}
     if different := _different(a.files, b.files):
-        yield f"{different}: their records differ from offset {at} onward\n"
-        return
-    yield f"diverged at offset {at}: latest leader epoch A {epoch_a}, B {epoch_b}\n"
+        return row, [f"{different}: their records differ from offset {at} onward\n"]
     alone = [_alone(found.ranges, at, only) for only in (Relation.ONLY_A, Relation.ONLY_B)]
-    yield f"  only in A: {alone[0]}; only in B: {alone[1]}\n"
+    lines = [
+        f"diverged at offset {at}: latest leader epoch A {epoch_a}, B {epoch_b}\n",
+        f"  only in A: {alone[0]}; only in B: {alone[1]}\n",
+    ]
     if later is not None:
         follower, leader = (a, b) if later == "B" else (b, a)
         row["cut_to"] = cut_to(follower.epochs, leader.epochs)
         name = "A" if later == "B" else "B"
-        yield (
+        lines.append(
             f"  under a leader with the later epoch, {later} stays unchanged and {name} is "
             f"truncated to offset {row['cut_to']}\n"
         )
+    return row, lines
 
 
 def _different(one: Partition, other: Partition) -> str | None:

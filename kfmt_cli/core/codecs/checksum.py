@@ -54,7 +54,7 @@ def crc_of_regions(polynomial: int, data: Buffer, starts: IntArray, ends: IntArr
 
 
 def crc_of(polynomial: int, data: bytes, before: int = 0) -> int:
-    """The CRC of some bytes. before: that of the bytes in front of them."""
+    """The CRC of some bytes. before: the CRC of the bytes that precede them."""
     return _library(polynomial)(data, before)
 
 

@@ -162,7 +162,7 @@ class TimeOrder:
 
 
 class Cell(NamedTuple):
-    """A part of a log; the order is that of the JSON contract."""
+    """A part of a log, with its fields in the order of the JSON contract."""
 
     position: int
     bytes: int

@@ -147,7 +147,7 @@ def run_job(context: Context) -> JobSummary:
 
 
 def _totals(found: Counted) -> dict[str, Any]:
-    """What is said of topics, partitions and producers."""
+    """The totals in the rows of topics, partitions and producers."""
     numbers = {name: getattr(found, name) for name in ("batches", "records", "bytes")}
     times = {name: micros(getattr(found, name)) for name in ("first_time", "last_time")}
     return {**numbers, **times}
