@@ -2,54 +2,55 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Callable
-from typing import BinaryIO, cast
+from functools import partial
+from typing import BinaryIO, Protocol
 
 from kfmt_cli.errors import InputError
 
 WHOLLY_PACKED = "the file itself is compressed; decompress it first"
 Read = Callable[[int], bytes]
-AT_ONCE = 1 << 10  # bytes of zstd input, which may expand to much more
+AT_ONCE = 1 << 10  # compressed bytes, which may expand to much more
+_GZIP = 16 + zlib.MAX_WBITS  # a header and a checksum around the data
 
 
-def _gzip(file: BinaryIO) -> Read:
-    return gzip.GzipFile(fileobj=file).read
+class _Frame(Protocol):
+    """Decompresses one of the frames (gzip: members) that a file has one after another."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether its end has been read."""
+
+    @property
+    def unused_data(self) -> bytes | None:
+        """What was read after its end."""
+
+    def decompress(self, data: bytes, /) -> bytes:
+        """The bytes that more compressed bytes give."""
 
 
-def _zstd(file: BinaryIO) -> Read:
+_Begin = Callable[[], _Frame]
+
+
+def _gzip() -> tuple[_Begin, type[Exception]]:
+    return partial(zlib.decompressobj, _GZIP), zlib.error
+
+
+def _zstd() -> tuple[_Begin, type[Exception]]:
     import zstandard
 
-    frame = zstandard.ZstdDecompressor().decompressobj()
-
-    def read(size: int) -> bytes:
-        nonlocal frame
-        while True:
-            packed = frame.unused_data or file.read(min(size, AT_ONCE))
-            if frame.eof:  # another frame may follow
-                if not packed:
-                    return b""
-                frame = zstandard.ZstdDecompressor().decompressobj()
-            elif not packed:
-                raise EOFError("the file ends inside a frame")
-            try:
-                piece = frame.decompress(packed)
-            except zstandard.ZstdError as error:
-                raise OSError(str(error)) from error
-            if piece:
-                return piece
-
-    return read
+    return lambda: zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError
 
 
-def _lz4(file: BinaryIO) -> Read:
+def _lz4() -> tuple[_Begin, type[Exception]]:
     import lz4.frame
 
-    return cast(Read, lz4.frame.LZ4FrameFile(file).read)
+    return lz4.frame.LZ4FrameDecompressor, RuntimeError
 
 
-_OPENERS: dict[str, Callable[[BinaryIO], Read]] = {".gz": _gzip, ".zst": _zstd, ".lz4": _lz4}
+_OPENERS = {".gz": _gzip, ".zst": _zstd, ".lz4": _lz4}
+PACKED_SUFFIXES = tuple(_OPENERS)
 
 
 def packed_suffix(path: str) -> str:
@@ -59,13 +60,33 @@ def packed_suffix(path: str) -> str:
 
 
 def reader(file: BinaryIO, suffix: str, name: str) -> Read:
-    """A function that reads decompressed bytes; it raises InputError if they are damaged."""
-    read_on = _OPENERS[suffix](file)
+    """A function that reads decompressed bytes, all that can be before damage or the end of a cut
+    file; then it raises InputError."""
+    begin, error_type = _OPENERS[suffix]()
+    padding = b"\0" if suffix == ".gz" else b""  # gzip allows zeros after a member
+    frame, rest = begin(), b""
+
+    def more(size: int) -> bytes:
+        nonlocal frame, rest
+        while packed := rest or file.read(min(size, AT_ONCE)):
+            rest = b""
+            if frame.eof:
+                packed = packed.lstrip(padding)
+                if not packed:
+                    continue
+                frame = begin()
+            piece = frame.decompress(packed)
+            rest = frame.unused_data or b""
+            if piece:
+                return piece
+        if not frame.eof:
+            raise EOFError("the file ends inside a frame")
+        return b""
 
     def read(size: int) -> bytes:
         try:
-            return read_on(size)
-        except (OSError, EOFError, RuntimeError, zlib.error) as error:
+            return more(size)
+        except (OSError, EOFError, error_type) as error:
             raise InputError(f"{name}: cannot be decompressed: {error}") from error
 
     return read

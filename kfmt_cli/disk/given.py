@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from kfmt_cli.core.compressed_files import PACKED_SUFFIXES
 from kfmt_cli.core.urls import is_local, name_text, plain
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import MANIFEST, is_packed, place_of
@@ -49,7 +50,7 @@ def located(path: str) -> str:
             raise InputError(f"{name_text(path)}: points outside {name_text(archive)}")
         TREES.add(Archive(archive, *TREES.stored_at(archive)))
     above = _directory_above(path)
-    if above is not None:  # it may be in a broker's form
+    if above is not None and _has_other_form(path, above):
         folders_at(above, lambda _: None)
     return path
 
@@ -152,6 +153,20 @@ def _directory_above(path: str) -> str | None:
     while found and not is_there(found):
         found = found.rstrip(os.sep).rpartition(os.sep)[0]
     return found if found not in ("", path) and is_folder(found) else None
+
+
+def _has_other_form(path: str, above: str) -> bool:
+    """Whether what a path leads to may be there in another form than a broker's: a file compressed
+    as a whole, or a partition in tiered storage. above: the nearest directory that is there."""
+    name, _, below = path[len(above) :].strip(os.sep).partition(os.sep)
+    if not below and any(
+        is_packed(name + suffix) and is_there(path + suffix) for suffix in PACKED_SUFFIXES
+    ):
+        return True
+    if place_of(name)[0] is None:
+        return False
+    files = (file for folder in walk(above, lambda _: None) for file in folder.files)
+    return any(file.endswith(MANIFEST) for file in files)
 
 
 def _archive_in(path: str) -> str | None:

@@ -24,6 +24,8 @@ class PackedFiles(Overlay):
 
     folder: str
     _left_out: dict[str, None] = field(default_factory=dict)
+    _cut: dict[str, InputError] = field(default_factory=dict)
+    """Why the rest of a file cannot be unpacked."""
 
     def entries(self, below: str) -> DirectoryEntries:
         found = Overlay.entries(self, below)
@@ -57,9 +59,12 @@ class PackedFiles(Overlay):
         there = self._unpacked(below)
         if there is None:
             return Overlay.opened(self, below)
-        return opened_on_disk(there, path_in(self.path, below))
+        source = opened_on_disk(there, path_in(self.path, below))
+        return CutSource(source, self._cut[below]) if below in self._cut else source
 
     def real(self, below: str) -> str | None:
+        if below in self._cut:
+            return None
         there = self._unpacked(below) or Overlay.real(self, below)
         return None if there is None or Path(there).is_dir() else there
 
@@ -71,15 +76,40 @@ class PackedFiles(Overlay):
         return [*Overlay.troubles(self, below), *(() if below else self._left_out)]
 
     def _unpack(self, below: str, to: Path) -> None:
+        """Unpack a file, or what can be unpacked of it."""
         name = name_text(path_in(self.path, below))
         modified = Overlay.status(self, below).st_mtime
         try:
             with as_file(Overlay.opened(self, below)) as packed:
                 stream = SimpleNamespace(read=reader(packed, packed_suffix(below), name))
                 write_file(to, modified, cast(IO[bytes], stream))
-        except InputError:
-            to.unlink(missing_ok=True)
-            raise
+        except InputError as error:
+            to.touch()  # not yet there if the file cannot be opened
+            self._cut[below.removesuffix(packed_suffix(below))] = error
+            self._left_out[str(error)] = None
+            os.truncate(to, to.stat().st_size + 1)
+            os.utime(to, (modified, modified))
         except OSError as error:
             why = error.strerror or str(error)
             raise InputError(f"{name}: {unpacking_words()}: {why}") from error
+
+
+class CutSource(Source):
+    """A file whose last byte stands for a rest that cannot be read.
+
+    Without it, the file would seem to end where its readable start ends.
+    """
+
+    def __init__(self, source: Source, error: InputError) -> None:
+        self.name = source.name
+        self.size = source.size
+        self._source, self._error = source, error
+
+    def block(self, position: int, length: int, least: int) -> bytes:
+        room = (self.size or 1) - 1 - position
+        if room < max(least, 1):
+            raise self._error
+        return self._source.block(position, min(length, room), least)
+
+    def close(self) -> None:
+        self._source.close()

@@ -261,6 +261,55 @@ def test_a_directory_of_packed_logs_is_read_by_every_command(suffix: str, tmp_pa
         assert f"kfmt: logs/orders-0/{packed.name}: cannot be decompressed" in cut.err
 
 
+def test_a_packed_file_that_is_cut_does_not_hide_the_others(tmp_path: Path) -> None:
+    folder = tmp_path / "logs/orders-0"
+    shutil.copytree(BROKER / "orders-0", folder)
+    whole = ran("dump", "logs", "--json", cwd=tmp_path).of("batch")
+    log, index = folder / f"{480:020}.log", folder / f"{240:020}.index"
+    data = zstandard.ZstdCompressor().compress(log.read_bytes()) * 30
+    log.with_name(log.name + ".zst").write_bytes(data[: len(data) * 2 // 3 - 9])
+    index.with_name(index.name + ".gz").write_bytes(b"\x1f\x8b")
+    log.unlink()
+    index.unlink()
+    done = ran("dump", "logs", "--json", cwd=tmp_path)
+    assert done.code == 3
+    words = "logs/orders-0/{}: cannot be decompressed: "
+    assert words.format(f"{log.name}.zst") in done.err
+    shown = done.of("batch")
+    assert [row for row in shown if f"{480:020}" not in row["file"]] == [
+        row for row in whole if f"{480:020}" not in row["file"]
+    ]
+    rest = [row["base_offset"] for row in shown if f"{480:020}" in row["file"]]
+    assert rest[:12] == [row["base_offset"] for row in whole if f"{480:020}" in row["file"]]
+    assert len(rest) > 100
+    checked = ran("check", "logs", cwd=tmp_path)
+    assert checked.code == 3
+    for name in (f"{log.name}.zst", f"{index.name}.gz"):
+        assert words.format(name) in checked.err
+    assert "2 inputs not read" in checked.out
+
+
+def test_a_packed_file_of_which_nothing_can_be_read_is_not_an_empty_one(tmp_path: Path) -> None:
+    folder = tmp_path / "logs/orders-0"
+    folder.mkdir(parents=True)
+    shutil.copy(BROKER / "orders-0" / f"{0:020}.log", folder)
+    (folder / f"{240:020}.log.gz").write_bytes(b"x")
+    for path in ("logs", f"logs/orders-0/{240:020}.log", f"logs/orders-0/{240:020}.log.gz"):
+        for command in ("verify-crc", "dump", "stat", "check"):
+            done = ran(command, path, cwd=tmp_path)
+            assert done.code == 3, (command, path)
+            assert f"logs/orders-0/{240:020}.log.gz: cannot be decompressed: " in done.err
+
+
+def test_a_path_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "a/orders-0"
+    folder.mkdir(parents=True)
+    (folder / f"{0:020}.log.gz").write_bytes(b"x")
+    for path in ("none", "a/none", "a/orders-1", f"a/orders-0/{1:020}.log", "none/x"):
+        done = ran("check", path, cwd=tmp_path)
+        assert (done.code, done.err) == (3, f"kfmt: {path}: No such file or directory\n")
+
+
 @pytest.mark.parametrize("command", ["check", "index-check", "report"])
 def test_a_packed_log_without_indexes_lacks_those_next_to_it(command: str, tmp_path: Path) -> None:
     folder = tmp_path / "logs/orders-0"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import random
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 
@@ -140,6 +142,25 @@ def test_a_compressed_file_that_is_cut_or_broken_is_an_error(suffix: str) -> Non
     for broken in (data[:-20], data[:30], b"not compressed at all" * 9):
         with pytest.raises(InputError, match=r"^the file: cannot be decompressed: "):
             all_of(broken, suffix, 1 << 16)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst", ".lz4"])
+def test_what_can_be_decompressed_before_a_cut_is_read(suffix: str) -> None:
+    plain = random.Random(1).randbytes(1 << 19)  # does not compress
+    pack = {".gz": gzip.compress, ".lz4": lz4.frame.compress, ".zst": zstandard.compress}[suffix]
+    read = reader(BytesIO(pack(plain)[: 1 << 18]), suffix, "the file")
+    pieces: list[bytes] = []
+    with pytest.raises(InputError, match=r"^the file: cannot be decompressed: "):
+        pieces.extend(iter(partial(read, 1 << 20), b""))
+    found = b"".join(pieces)
+    assert plain.startswith(found)
+    assert len(found) > {".gz": 200_000, ".zst": 131_071, ".lz4": 196_607}[suffix]  # whole blocks
+
+
+def test_a_gzip_file_may_end_in_zeros() -> None:
+    assert all_of(PACKED[".gz"] * 2 + bytes(5000), ".gz", 100) == PLAIN * 2
+    with pytest.raises(InputError, match=r"^the file: cannot be decompressed: "):
+        all_of(PACKED[".gz"] + bytes(5000) + b"x", ".gz", 100)
 
 
 def test_a_directory_next_to_a_brokers_files_is_taken_for_a_partition(tmp_path: Path) -> None:
