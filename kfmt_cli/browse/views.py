@@ -5,7 +5,6 @@ To add one, write a function that calls the command's task, and add a line to `V
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
 from kfmt_cli.browse.text_host import shown_by
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.times import now_ms
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.errors import InputError
 
@@ -145,7 +145,7 @@ def _retention(run: Run, place: ViewedPlace) -> None:
     from kfmt_cli.commands.log_settings import SettingsOf
     from kfmt_cli.commands.retention.command import Retention
 
-    Retention(run, SettingsOf(None, {}), int(time.time() * 1000)).paths(place.node.paths)
+    Retention(run, SettingsOf(None, {}), now_ms()).paths(place.node.paths)
 
 
 def _with_paths(*words: str) -> Callable[[ViewedPlace], list[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
@@ -245,16 +244,17 @@ def topic_name(ctx: click.Context, param: click.Parameter, name: str | None) -> 
 force = click.option("--force", is_flag=True, help="Replace existing files in DST.")
 
 
-def _milliseconds(ctx: click.Context, param: click.Parameter, value: str | None) -> int:
+def _milliseconds(ctx: click.Context, param: click.Parameter, value: str) -> int:
     del ctx, param
     from kfmt_cli.core.times import milliseconds
 
-    return int(time.time() * 1000) if value is None else milliseconds("--now", value)
+    return milliseconds("--now", value)
 
 
 now = click.option(
     "--now",
     metavar="TIME",
+    default="now",
     callback=_milliseconds,
     help="Use this as the current time: milliseconds, or 2026-11-20T15:24. [default: now]",
 )

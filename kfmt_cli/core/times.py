@@ -14,6 +14,11 @@ YEAR_10000 = 253_402_300_800_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
+def now_ms() -> int:
+    """The current time in milliseconds since the epoch."""
+    return int(time.time() * 1000)
+
+
 def milliseconds(name: str, text: str) -> int:
     """A time as milliseconds since the epoch; raises UsageError.
 
@@ -22,7 +27,7 @@ def milliseconds(name: str, text: str) -> int:
     """
     if (before := _BEFORE_NOW.fullmatch(text)) is not None:
         seconds = int(before[1] or 0) * _SECONDS.get(before[2] or "s", 1)
-        return round(time.time() * 1000) - 1000 * seconds
+        return now_ms() - 1000 * seconds
     if text.lstrip("-").isdigit():
         return int(text)
     try:

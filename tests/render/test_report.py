@@ -17,6 +17,7 @@ import pytest
 
 from kfmt_cli.commands.report import report_data
 from kfmt_cli.commands.stat import command as stat_command
+from kfmt_cli.render.style import human
 from kfmt_cli.sharing import engine
 from tests.rows.test_contract import TYPES, fits
 from tests.support.samples import ORDERS, Row, environment, kfmt
@@ -85,6 +86,22 @@ def test_its_numbers_are_those_of_the_commands(directory: Path, tmp_path: Path) 
     for type_ in ("group", "committed_offset"):
         told = [row for row in state if row["type"] == type_]
         assert same(without(of(rows, type_), "file")) == same(without(told, "file"))
+
+
+@pytest.mark.parametrize("now", ["2023-11-16T00:00", "2026-11-22T00:00", "2033-05-18T00:00"])
+def test_what_retention_frees_is_said_once(now: str, tmp_path: Path) -> None:
+    """By the same clock and the same settings, in rows, totals and words."""
+    config, page, data = (tmp_path / name for name in ("server.properties", "p.html", "p.json"))
+    config.write_text("log.retention.hours=48\n")
+    options = ("--now", now, "--config", config)
+    kfmt("report", BROKER, "--to", page, "--data", data, *options)
+    rows = json.loads(data.read_text())
+    (freed,) = kfmt("retention", BROKER, *options, "--json").of("freed")
+    (usage,) = (row for row in of(rows, "disk_usage") if row["purpose"] == "logs")
+    assert usage["freed_now"] == freed["bytes_now"]
+    assert usage["freed_later"] == freed["bytes_later"]
+    words = f"The next retention check frees {human(freed['bytes_now'])}."
+    assert (words in page.read_text()) == bool(freed["bytes_later"])  # else there is no chart
 
 
 OUTCOMES = ("committed", "aborted", "open")

@@ -5,11 +5,11 @@ Source: `kafka.coordinator.transaction.TransactionStateManager.loadTransactionMe
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kfmt_cli.broker.state.replay import Data, LatestOfKeys
+from kfmt_cli.core.times import now_ms
 from kfmt_cli.formats.kafka_messages import message
 from kfmt_cli.rows.types.state_types import TRANSACTIONAL_ID, StateType
 
@@ -21,7 +21,7 @@ _ONGOING = (_STATUS.symbols or ()).index("Ongoing")
 
 def _has_timed_out(value: Data) -> int:
     end = value.transaction_start_timestamp_ms + value.transaction_timeout_ms
-    return int(end < time.time() * 1000)
+    return int(end < now_ms())
 
 
 class TransactionalIds(LatestOfKeys):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -11,6 +10,7 @@ from typing import Any
 
 from kfmt_cli.commands.run import Run, told
 from kfmt_cli.core.source import PIPE
+from kfmt_cli.core.times import now_ms
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
 from kfmt_cli.errors import ExitCode, InputError, UsageError, unknown_name
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
@@ -58,7 +58,7 @@ def options_of(
         timestamp_type=None if timestamp_type is None else TIMESTAMP_TYPES.index(timestamp_type),
         producer_id=producer_id,
         transactional=transactional,
-        now=int(time.time() * 1000),
+        now=now_ms(),
         **others,
     )
 

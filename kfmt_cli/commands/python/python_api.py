@@ -5,7 +5,6 @@ Everything `kfmt_cli` offers to Python except reading (docs/python.md).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from kfmt_cli.commands.python.read import (
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores
+from kfmt_cli.core.times import now_ms
 from kfmt_cli.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -183,4 +183,4 @@ def _settings(settings: dict[str, object]) -> SettingsOf:
 
 
 def _time(now: int | None) -> int:
-    return int(time.time() * 1000) if now is None else now
+    return now_ms() if now is None else now

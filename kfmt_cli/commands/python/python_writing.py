@@ -6,7 +6,6 @@ Inputs are never changed, and an output appears whole or not at all, as on the c
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,6 +15,7 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores
 from kfmt_cli.core.source import PIPE
+from kfmt_cli.core.times import now_ms
 from kfmt_cli.core.urls import local
 from kfmt_cli.errors import UsageError, unknown_name
 
@@ -70,7 +70,7 @@ def rebuild_index(
     from kfmt_cli.broker.defaults import PRODUCER_ID_EXPIRATION_MS
     from kfmt_cli.commands.rebuild_index.command import REBUILT, Rebuild
 
-    expired_before = int(time.time() * 1000) - PRODUCER_ID_EXPIRATION_MS
+    expired_before = now_ms() - PRODUCER_ID_EXPIRATION_MS
 
     def command(run: Run) -> None:
         task = Rebuild(run, index_interval_bytes, force, False, expired_before, as_started)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import click
 
 from kfmt_cli.broker.defaults import PRODUCER_ID_EXPIRATION_MS
@@ -85,6 +83,8 @@ def rebuild_index(
         producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS
     expired_before = None
     if producer_id_expiration_ms is not None:
-        expired_before = int(time.time() * 1000) - producer_id_expiration_ms
+        from kfmt_cli.core.times import now_ms
+
+        expired_before = now_ms() - producer_id_expiration_ms
     task = Rebuild(run, index_interval_bytes, force, all_files, expired_before, as_started)
     task.rebuild(logs, to)

@@ -5,7 +5,6 @@ Each runs as on the command line, so that the page shows the same numbers.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ from kfmt_cli.commands.state.internal_topics import partitions_of
 from kfmt_cli.commands.txn.command import ShowTransactions
 from kfmt_cli.core.codecs.compress import COMPRESSORS
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.times import now_ms
 from kfmt_cli.disk.partitions import Partition, partitions_below
 from kfmt_cli.disk.targets import GivenPath, listed
 from kfmt_cli.render.sinks.objects import ObjectSink
@@ -108,7 +108,7 @@ class Gathering:
         self._run(partial(self._txn, partitions=partitions), keeps=_is_of_transactions)
         self._run(partial(self._retention, given=given))
         self._run(partial(self._state, given=given), keeps=lambda row: row["type"] in _KEPT_STATE)
-        about(self.data, paths)
+        about(self.data, paths, self.now)
         return self.data
 
     def _run(
@@ -153,6 +153,8 @@ class Gathering:
             strips=found,
             counted=counted,
             codec_sample=TRIED_BYTES,
+            settings=self.settings,
+            now=self.now,
         )
         task.paths(given)
 
@@ -186,8 +188,8 @@ def _is_of_transactions(row: Object) -> bool:
     return bool(row["committed"] or row["aborted"] or row["open"])
 
 
-def about(data: PageData, paths: tuple[str, ...]) -> None:
-    """Add the page's own row, once all other data are there."""
+def about(data: PageData, paths: tuple[str, ...], now: int) -> None:
+    """Add the page's own row, once all other data are there. now: in milliseconds."""
     rows = data.partitions
     n_logs = sum(row.segments for row in rows)
     if n_logs > (n_strips := len(data.of(SEGMENT_STRIP.name))):
@@ -200,7 +202,8 @@ def about(data: PageData, paths: tuple[str, ...]) -> None:
             "paths": list(paths),
             "version": __version__,
             "json_version": VERSION,
-            "made_at": int(time.time() * 1000),
+            "made_at": now_ms(),
+            "now": now,
             "topics": len({row.topic for row in rows}),
             "partitions": len(rows),
             "segments": n_logs,

@@ -17,6 +17,7 @@ from kfmt_cli.commands.report.report_data import about
 from kfmt_cli.commands.stat.log_shapes import STRIP_NUMBERS
 from kfmt_cli.core.file_systems import file_system_at
 from kfmt_cli.core.layout.fields import Fields
+from kfmt_cli.core.times import now_ms
 from kfmt_cli.core.urls import absolute, is_local
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import classify
@@ -126,7 +127,7 @@ class _JobPage:
             data.put(STATISTICS, sums.row((topic, None)))
         if any(row.severity == "error" for row in data.of("finding")):
             data.exit_code = max(data.exit_code, ExitCode.FINDINGS)
-        about(data, inputs)
+        about(data, inputs, now_ms())
         return data
 
 

@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 
 from kfmt_cli.commands.each_partition import LogStarts
+from kfmt_cli.commands.log_settings import SettingsOf
 from kfmt_cli.commands.partition_selection import wanted_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.commands.stat.codec_trial import Codec, try_codecs
@@ -17,6 +18,7 @@ from kfmt_cli.commands.stat.lines import columns, more_lines
 from kfmt_cli.commands.stat.log_shapes import CountedLogs, LogShapes, Shapes, with_strips
 from kfmt_cli.commands.stat.log_work import StatWork
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.times import now_ms
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.opening import is_folder
@@ -85,6 +87,10 @@ class Stat:
     """With plot: logs that need not be read."""
     codec_sample: int | None = None
     """Bytes to try other codecs on, over all partitions; see `try_codecs`."""
+    settings: SettingsOf = field(default_factory=SettingsOf)
+    """Those by which retention frees bytes."""
+    now: int = field(default_factory=now_ms)
+    """Current time in milliseconds."""
     _about_sample: str = ""
 
     def paths(self, paths: Sequence[GivenPath | str]) -> None:
@@ -126,7 +132,8 @@ class Stat:
             names = (path if isinstance(path, str) else path.path for path in paths)
             of_directories = by_directory(partitions)
             for path, real in _outermost(filter(_is_folder, names)):
-                show_usage(self.run, path, of_directories.get(real, []), is_told=len(rows) > 1)
+                below = of_directories.get(real, [])
+                show_usage(run, path, below, self.settings, self.now, is_told=len(rows) > 1)
         try_codecs(self.run, self.what_if, partitions, self.limit, self.codec_sample)
 
     def _all(

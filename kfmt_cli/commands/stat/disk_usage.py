@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -34,15 +33,22 @@ def by_directory(partitions: Iterable[Partition]) -> dict[Path, list[Partition]]
     return found
 
 
-def show_usage(run: Run, path: str, below: Sequence[Partition], *, is_told: bool) -> None:
-    """Show what fills the disk under a directory. below: the partitions there. is_told: also print
-    lines if nothing is marked for deletion."""
+def show_usage(
+    run: Run,
+    path: str,
+    below: Sequence[Partition],
+    settings_of: SettingsOf,
+    now: int,
+    *,
+    is_told: bool,
+) -> None:
+    """Show what fills the disk under a directory. below: the partitions there. now: in
+    milliseconds. is_told: also print lines if nothing is marked for deletion."""
     sink = run.sink
     found = usage_below(path, run.complain)
-    settings_of = SettingsOf()
     for usage in found:
         if usage.purpose == LOGS:
-            _ask_retention(run, usage, below, settings_of)
+            _ask_retention(run, usage, below, settings_of, now)
     is_known = any(settings_of.knows(partition.log_directory) for partition in below)
     lines = []
     if is_told or any(usage.purpose.startswith("marked") for usage in found):
@@ -53,10 +59,9 @@ def show_usage(run: Run, path: str, below: Sequence[Partition], *, is_told: bool
 
 
 def _ask_retention(
-    run: Run, usage: Usage, partitions: Sequence[Partition], settings_of: SettingsOf
+    run: Run, usage: Usage, partitions: Sequence[Partition], settings_of: SettingsOf, now: int
 ) -> None:
     """Set the bytes of the logs that retention frees at its next check, and later."""
-    now = int(time.time() * 1000)
     usage.freed_now = usage.freed_later = usage.freed_odd = 0
     for partition in partitions:
         if is_in_other_form(str(partition.folder)):

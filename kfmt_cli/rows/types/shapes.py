@@ -78,6 +78,7 @@ PAGE = RowType(
         text("version", "The version of kfmt."),
         number("json_version", "The version of this JSON."),
         milliseconds("made_at", "When the page was created."),
+        milliseconds("now", "The time at which its predictions of retention start."),
         number("topics", "Topics."),
         number("partitions", "Partition directories."),
         number("segments", "Logs."),

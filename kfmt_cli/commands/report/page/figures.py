@@ -263,22 +263,22 @@ def codecs(found: Figures, data: PageData) -> None:
 def freed(found: Figures, data: PageData) -> None:
     """Bytes freed by retention over time."""
     rows = data.of("retention")
-    made_at = int(data.of("report")[0].made_at) if data.of("report") else 0
+    now = int(data.of("report")[0].now) if data.of("report") else 0
     goes: dict[int, int] = defaultdict(int)
     for row in rows:
-        at = made_at if row.deletable else row.deletable_at
+        at = now if row.deletable else row.deletable_at
         if at is not None and at < YEAR_10000 and not row.odd:
-            goes[max(int(at), made_at)] += row.bytes
+            goes[max(int(at), now)] += row.bytes
     if not goes:
         return
-    late = sum(size for at, size in goes.items() if at > made_at + FAR)
-    times = sorted(at for at in goes if at <= made_at + FAR)
+    late = sum(size for at, size in goes.items() if at > now + FAR)
+    times = sorted(at for at in goes if at <= now + FAR)
     sums = list(accumulate(goes[at] for at in times))
     step = -(-len(times) // 200) if times else 1
     table = [{"at": at, "bytes": size} for at, size in zip(times, sums, strict=True)][::step]
-    now = goes.get(made_at, 0)
-    words = f"The next retention check frees {human(now)}."
-    if times and sums[-1] > now:
+    at_once = goes.get(now, 0)
+    words = f"The next retention check frees {human(at_once)}."
+    if times and sums[-1] > at_once:
         words += f" By {_when(times[-1])}, {human(sums[-1])} in total if nothing more is written."
     if late:
         words += f" {human(late)} will be freed more than two years from now."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Set
 from datetime import datetime, timezone
 from typing import Any
@@ -16,6 +15,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from kfmt_cli.core.small_objects import store_settings
+from kfmt_cli.core.times import now_ms
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import OutputError
 from kfmt_cli.spark.lake.table_formats import DataFile, schema_in
@@ -56,7 +56,7 @@ class Delta:
         if self._table is None:
             schema = Schema.from_arrow(schema_in(added))
             self._table = DeltaTable.create(self._place, schema, storage_options=self._options)
-        now = int(time.time() * 1000)
+        now = now_ms()
         actions: list[AddAction | RemoveAction] = [
             AddAction(name, file.n_bytes, {}, now, True, _statistics(file.footer))
             for name, file in added.items()
