@@ -3,7 +3,8 @@
 KfmtError
 ├── UsageError       the command was called wrongly                          exit 2
 ├── InputError       an input could not be read at all                       exit 3
-│   └── ForeignError    it was read, but is not a file of its kind              exit 3
+│   ├── ForeignError    it was read, but is not a file of its kind              exit 3
+│   └── LostBytesError       some of its bytes cannot be read, others can            exit 3
 ├── NotFoundError    a lookup found nothing                                  exit 1
 ├── OutputError      an output could not be written                          exit 3
 ├── KernelError      the compiled kernel is not whole                         exit 4
@@ -67,6 +68,17 @@ class InputError(KfmtError):
         super().__init__(words)
         self.file = file
         self.is_gone = is_gone
+
+
+class LostBytesError(InputError):
+    """Some bytes of an input cannot be read, while others can, as on a disk with bad sectors.
+
+    where: the input and the place. why: the reason alone; empty if `where` says all of it.
+    """
+
+    def __init__(self, where: str, why: str = "") -> None:
+        super().__init__(f"{where}{why}")
+        self.why = why
 
 
 class Caught:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from kfmt_cli.core.throttle import PACE
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import InputError, LostBytesError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,6 +24,8 @@ PIPE = "-"  # standard input, as a path
 STREAM_WINDOW = 128 << 20
 READ_AT_ONCE = 1 << 20
 WORTH_READING_AHEAD = 32 << 20
+# Errors of a place on a disk: a bad sector, or a checksum of the file system.
+_OF_DISKS = frozenset({errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)})
 MOST_EXTENTS = 64  # checked to find the end of a file's data
 # Opening a pipe without a writer would block.
 READ_ONLY = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -36,6 +38,8 @@ class Source(ABC):
     """As the user gave it."""
     largest = 1 << 31
     """The longest block that can be requested."""
+    unit = 4096
+    """Bytes that are lost together if one of them is: from multiples of it to the next."""
     size: int | None
     """Its bytes when it was opened, None for a stream."""
 
@@ -45,7 +49,8 @@ class Source(ABC):
 
         At least `least` bytes; fewer only at the end of the file.
 
-        Raises InputError if the system cannot read them.
+        Raises InputError if the system cannot read them, LostBytesError if it may be able to read
+        others.
         """
 
     def end_of_data(self) -> int:
@@ -82,9 +87,10 @@ class FileSource(Source):
                     break
                 data += more
         except OSError as error:
-            raise InputError(
-                f"{self.name} byte {position}: cannot be read: {error.strerror}"
-            ) from error
+            words = f"{self.name} byte {position}: cannot be read: "
+            if error.errno in _OF_DISKS:
+                raise LostBytesError(words, error.strerror or "") from error
+            raise InputError(f"{words}{error.strerror}") from error
         PACE.spent(len(data))
         return data
 

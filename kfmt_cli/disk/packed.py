@@ -14,7 +14,7 @@ from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.archive import unpacking_words, write_file
 from kfmt_cli.disk.names import is_packed
 from kfmt_cli.disk.trees import DirectoryEntries, Overlay, StoredEntry, opened_on_disk, path_in
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import InputError, LostBytesError
 
 
 @dataclass(slots=True)
@@ -108,7 +108,7 @@ class CutSource(Source):
     def block(self, position: int, length: int, least: int) -> bytes:
         room = (self.size or 1) - 1 - position
         if room < max(least, 1):
-            raise self._error
+            raise LostBytesError(str(self._error)) if self.size != 1 else self._error
         return self._source.block(position, min(length, room), least)
 
     def close(self) -> None:

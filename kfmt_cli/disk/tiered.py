@@ -35,7 +35,7 @@ from kfmt_cli.disk.tiered_manifest import (
 )
 from kfmt_cli.disk.tree import Folder
 from kfmt_cli.disk.trees import DirectoryEntries, Listing, Overlay, path_in
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import InputError, LostBytesError
 
 LOG = ".log"
 EPOCHS = "leader-epoch-checkpoint"
@@ -75,7 +75,8 @@ class StoredLog:
         return min(total, len(self.ends) * self.chunk_size)
 
     def chunk(self, number: int, stored: Source) -> bytes:
-        """A chunk as the broker had it; raises InputError. stored: the object."""
+        """A chunk as the broker had it; raises InputError, and LostBytesError if it is damaged.
+        stored: the object."""
         start = self.ends[number - 1] if number else 0
         plain = min(self.chunk_size, self.size - number * self.chunk_size)
         length = self.ends[number] - start
@@ -89,13 +90,13 @@ class StoredLog:
             if len(data) != plain:
                 raise InputError(f"has {len(data)} bytes instead of {plain}")
         except (zstandard.ZstdError, ValueError) as error:
-            raise InputError(self._words(number, f"cannot be decompressed: {error}")) from error
+            raise self._lost(number, f"cannot be decompressed: {error}") from error
         except InputError as error:
-            raise InputError(self._words(number, str(error))) from error
+            raise self._lost(number, str(error)) from error
         return data
 
-    def _words(self, number: int, why: str) -> str:
-        return f"{name_text(self.path)}: chunk {number} {why}"
+    def _lost(self, number: int, why: str) -> LostBytesError:
+        return LostBytesError(f"{name_text(self.path)}: ", f"chunk {number} {why}")
 
 
 class ChunkedSource(Source):
@@ -104,18 +105,24 @@ class ChunkedSource(Source):
     def __init__(self, log: StoredLog, name: str) -> None:
         self.name = name
         self.size = log.size
+        self.unit = log.chunk_size
         self._log = log
         self._stored = log.opened(log.path, name_text(log.path))
         self._held: tuple[int, bytes] = -1, b""
 
     def block(self, position: int, length: int, least: int) -> bytes:
-        del least  # all of it is returned
-        end = min(position + length, self._log.size)
-        size, parts = self._log.chunk_size, []
+        end, needed = min(position + length, self._log.size), position + least
+        size = self._log.chunk_size
+        parts: list[bytes] = []
         while position < end:
             number, at = divmod(position, size)
-            if self._held[0] != number:
-                self._held = number, self._log.chunk(number, self._stored)
+            try:
+                if self._held[0] != number:
+                    self._held = number, self._log.chunk(number, self._stored)
+            except LostBytesError:
+                if not parts or position < needed:
+                    raise
+                break
             parts.append(self._held[1][at : at + end - position])
             position += len(parts[-1])
         return b"".join(parts)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from kfmt_cli.core.source import Source
 from kfmt_cli.disk.kinds import UNKNOWN, is_transient
 from kfmt_cli.disk.kinds.foreign import OTHER_FILES, START, foreign_words, is_packed
 from kfmt_cli.disk.kinds.kind import Input
@@ -20,6 +21,13 @@ from kfmt_cli.log.reader import LogReader
 
 # Below this, threads cost more than they save.
 LARGE = 4 << 20
+Around = Callable[[Input, Source], Source]
+
+
+def as_it_is(file: Input, source: Source) -> Source:
+    """The source of a log."""
+    del file
+    return source
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +48,17 @@ class OpenLog:
 
 
 @contextmanager
-def open_log(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
+def open_log(file: Input, read_ahead: bool, around: Around = as_it_is) -> Iterator[OpenLog]:
     """Open a log; raises InputError if the file is not a Kafka log.
 
-    read_ahead: read ahead in another thread, for callers without other busy threads.
+    read_ahead: read ahead in another thread, for callers without other busy threads. around: gives
+    a source that reads around what is lost.
     """
     if not file.kind.holds_batches and file.kind is not UNKNOWN:
         raise InputError(f"{file.name}: this is {file.kind.words}, not a log segment")
     if file.kind is UNKNOWN and Path(file.path).name in OTHER_FILES:
         raise InputError(f"{file.name}: a Kafka file without batches")
-    with closing(open_source(file.path, file.name)) as source:
+    with closing(around(file, open_source(file.path, file.name))) as source:
         start = source.block(0, START, 1)
         if not start and source.size is not None and file.kind is UNKNOWN:
             raise InputError(f"{file.name}: empty, and not named like a log segment")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
+import random
 import re
 import shutil
 from pathlib import Path
@@ -11,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.support import in_process
-from tests.support.samples import TXN, environment, kfmt
-from tools.kafka import ROOT
+from tests.support.samples import TXN, Row, environment, kfmt
+from tools.kafka import ROOT, SAMPLES
+
+BROKER = SAMPLES / "kafka-3.9.1-broker1"
 
 NAMES = [
     f"{base:020}{suffix}"
@@ -125,3 +129,114 @@ def test_a_snapshot_that_cannot_be_read_is_not_a_damaged_one(
             done = kfmt("check", partition)
         line = f"kfmt: {partition / name} byte 0: cannot be read: Input/output error\n"
         assert (done.code, done.err) == (3, line), number
+
+
+def lose(
+    path: Path, lost: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch, why: int = errno.EIO
+) -> list[int]:
+    """Make the disk lose ranges of a file's bytes, from the first to the end; returns the positions
+    of failed reads."""
+    real, failed = os.pread, list[int]()
+
+    def pread(handle: int, length: int, position: int) -> bytes:
+        if Path(f"/proc/self/fd/{handle}").readlink() == path:
+            for first, end in lost:
+                if first <= position < end:
+                    failed.append(position)
+                    raise OSError(why, os.strerror(why))
+                if position < first:
+                    length = min(length, first - position)
+        return real(handle, length, position)
+
+    monkeypatch.setattr(os, "pread", pread)
+    return failed
+
+
+PAGE = 4096
+
+
+def records_of(path: Path) -> dict[tuple[str, int], Row]:
+    """The records of logs, without their places and the mark of those recovered."""
+    found = {}
+    for row in kfmt("dump", "--records", path, "--json").of("record"):
+        headers = [header for header in row["headers"] if header["key"] != "kfmt.salvaged"]
+        kept = {name: row[name] for name in ("offset", "timestamp", "key", "value")}
+        found[Path(row["file"]).name, row["offset"]] = kept | {"headers": headers}
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_salvage_reads_around_what_a_disk_has_lost(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every batch that can be read is kept, and no record is made of the rest."""
+    random_ = random.Random(seed)
+    folder = Path(
+        shutil.copytree(BROKER / ("orders-0", "codec-zstd-0")[seed % 2], tmp_path / "t-0")
+    )
+    log = random_.choice(sorted(folder.glob("*.log")))
+    pages = range(-(-log.stat().st_size // PAGE))
+    lost = sorted(random_.sample(pages, min(len(pages), random_.randint(1, 3))))
+    whole, batches = records_of(folder), kfmt("dump", log, "--json").of("batch")
+    options = ["--records"] * (seed > 5)
+    with monkeypatch.context() as patch:
+        ranges = [(page * PAGE, (page + 1) * PAGE) for page in lost]
+        failed = lose(log, ranges, patch)
+        done = kfmt("salvage", folder, tmp_path / "out", *options)
+    assert done.code == 3, done.err
+    assert len(lost) <= len(failed) <= 2 * len(lost)  # though logs are read twice
+    assert f"kfmt: {log} bytes {lost[0] * PAGE}–" in done.err
+    assert ": cannot be read: Input/output error\n" in done.err
+    assert "error " not in done.err  # nothing is said of filler
+    saved = records_of(tmp_path / "out")
+    for row in batches:
+        end = row["position"] + row["batch_length"] + 12
+        is_lost = any(row["position"] < (page + 1) * PAGE and page * PAGE < end for page in lost)
+        for offset in range(row["base_offset"], row["last_offset"] + 1):
+            place = log.name, offset
+            assert is_lost or saved.get(place) == whole.get(place)
+    for place, record in saved.items():
+        assert record == whole[place]
+    for place in whole.keys() - saved.keys():
+        assert place[0] == log.name
+    assert kfmt("check", tmp_path / "out").code == 0
+
+
+def test_salvage_of_a_log_that_has_gone_does_not_fill_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(shutil.copytree(BROKER / "orders-0", tmp_path / "orders-0"))
+    log = folder / f"{240:020}.log"
+    lose(log, [(PAGE, 2 * PAGE)], monkeypatch, errno.ESTALE)
+    done = kfmt("salvage", folder, tmp_path / "out")
+    assert done.code == 3
+    assert not (tmp_path / "out" / log.name).exists()
+    assert "0 holes" in done.out
+
+
+def test_merge_reads_around_what_a_disk_has_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / f"one/orders-0/{240:020}.log"
+    shutil.copytree(BROKER / "orders-0", log.parent)
+    lose(log, [(2 * PAGE, 3 * PAGE)], monkeypatch)
+    (merged,) = kfmt("merge", log.parent.parent, "--to", tmp_path / "out", "--json").of("merge")
+    assert merged["missing"] == [[300, 339]]
+    assert merged["offsets"] == [[0, 299], [340, 1499]]
+
+
+@pytest.mark.parametrize("options", [[], ["--records"]])
+def test_salvage_keeps_what_a_cut_packed_log_has(options: list[str], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(BROKER / "orders-0", tmp_path / "orders-0"))
+    log = folder / f"{240:020}.log"
+    whole = records_of(folder)
+    log.with_name(f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes())[:2000])
+    log.unlink()
+    done = kfmt("salvage", folder, tmp_path / "out", *options)
+    assert done.code == 3
+    assert done.err.count("cannot be decompressed") == 1
+    assert "1 not read" in done.out
+    saved = records_of(tmp_path / "out")
+    assert {place: whole[place] for place in saved} == saved
+    mine = sum(name == log.name for name, _ in saved)
+    assert mine > 40 if options else mine == 40

@@ -291,6 +291,19 @@ def test_a_chunk_that_is_damaged_is_named_with_its_byte(buckets: Path) -> None:
     done = ran("verify-crc", "zstd/tiered", cwd=buckets)
     assert done.code == 3
     assert re.search(rf"zstd/tiered/{TXN}/{FIRST}\.log: chunk \d+ cannot be decompressed", done.err)
+    saved = ran("salvage", "zstd/tiered", "out", "--json", cwd=buckets)
+    assert saved.code == 3
+    reason = r"bytes (\d+)–(\d+): cannot be read: chunk \d+ cannot be decompressed: "
+    ends = re.search(rf"txn-0/{0:020}\.log {reason}", saved.err)
+    assert ends is not None
+    first, last = map(int, ends.groups())
+    batches = kfmt("dump", BROKER / "txn-0" / f"{0:020}.log", "--json").of("batch")
+    kept = ran("dump", f"out/txn-0/{0:020}.log", "--json", cwd=buckets).of("batch")
+    assert [row["base_offset"] for row in kept] == [
+        row["base_offset"]
+        for row in batches
+        if row["position"] > last or row["position"] + row["batch_length"] + 12 <= first
+    ]
 
 
 def test_nothing_is_put_together_before_it_is_read(

@@ -22,7 +22,7 @@ from kfmt_cli.findings.finding import Finding, in_order
 from kfmt_cli.log.block import Block, is_legacy, runs
 from kfmt_cli.log.decoding import read_for_checks
 from kfmt_cli.log.decompress import decompress_ahead, is_heavy
-from kfmt_cli.log.open_log import OpenLog, open_log
+from kfmt_cli.log.open_log import Around, OpenLog, as_it_is, open_log
 from kfmt_cli.log.records import Records
 
 # A process returns at most this many findings; the main process reads a file with more.
@@ -37,9 +37,10 @@ def with_headers_checked(blocks: Iterable[Block], checks: list[LogCheck]) -> Ite
 
 
 @contextmanager
-def open_checked(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
-    """Open a log whose blocks include findings about their headers; raises InputError."""
-    with open_log(file, read_ahead) as log:
+def open_checked(file: Input, read_ahead: bool, around: Around = as_it_is) -> Iterator[OpenLog]:
+    """Open a log whose blocks include findings about their headers, see `open_log`; raises
+    InputError."""
+    with open_log(file, read_ahead, around) as log:
         checks = log_checks(Scope.HEADERS, log.base_offset)
         yield replace(log, blocks=with_headers_checked(log.blocks, checks))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import starmap
+from itertools import chain, starmap
 from pathlib import Path, PurePath
 
 from kfmt_cli.broker.start.checkpoints import (
@@ -45,6 +45,7 @@ from kfmt_cli.writing.derived import write_missing
 from kfmt_cli.writing.output import Staging, carry, copy_times, need_new, need_room, staged
 from kfmt_cli.writing.rebuild import How, rebuild
 from kfmt_cli.writing.salvage.holes import NO_END, Gaps, Hole, Salvaged
+from kfmt_cli.writing.salvage.lost import LostParts
 from kfmt_cli.writing.salvage.rearrange import (
     ASIDE,
     Rearranged,
@@ -89,6 +90,7 @@ class Salvage:
     _with_holes: set[str] = field(default_factory=set)
     """Partitions with dropped data."""
     _held: list[tuple[dict[str, object], str]] = field(default_factory=list)
+    _lost: LostParts = field(default_factory=LostParts)
     _staging: Staging = field(init=False)
     _progress: Progress = field(init=False)
 
@@ -114,6 +116,8 @@ class Salvage:
                 self._carry(file, str(below / PurePath(file.path).name))
             for partition in partitions:
                 self._partition(partition)
+            for words in chain.from_iterable(map(self._lost.words, logs)):
+                run.complain(words)
             if self._is_lost:
                 self._staging.refuse()
         run.end()
@@ -236,7 +240,7 @@ class Salvage:
         extents: Extents = {}
         for file in (*partition.logs, *partition.more):
             with self.run.complaining():
-                extents[file.path] = extent_of(file, self.limit)
+                extents[file.path] = extent_of(file, self.limit, self._lost)
         for other in partition.more:
             if other.path in extents and extents[other.path] is None:
                 self._leave_behind(other)
@@ -287,7 +291,7 @@ class Salvage:
         """Write the logs of a partition with every batch in its place; returns them."""
         logs = partition.logs
         written: list[Input] = []
-        salvager = Salvager(self.limit, self.jobs, self.split)
+        salvager = Salvager(self.limit, self.jobs, self.split, self._lost)
         empty = {path for path, extent in extents.items() if extent is None}
         for i, log in enumerate(logs):
             if log.path not in extents:
@@ -310,7 +314,7 @@ class Salvage:
 
     def _rearranged(self, partition: SalvagedPartition, extents: Extents) -> list[Input]:
         """Write the logs of a partition with batches out of place; returns them."""
-        salvager = Salvager(self.limit, self.jobs, self.split)
+        salvager = Salvager(self.limit, self.jobs, self.split, self._lost)
         scanned: list[Scanned] = []
         results: list[Result] = []
         for log in (*partition.logs, *partition.more):

@@ -56,7 +56,9 @@ def salvage(
     exist. A batch is kept if its checksum matches and all of its records can be read. Batches are
     placed by their offsets, whichever log they come from: a renamed log, one that overlaps another,
     or a completed .swap file. Batches whose offsets conflict with the rest go into the partition's
-    contradicting directory. Everything dropped is listed with its bytes and missing offsets.
+    contradicting directory. Everything dropped is listed with its bytes and missing offsets. Bytes
+    that the disk cannot read, and damaged chunks of tiered storage, are named and left out; the
+    exit code is then 3.
     Indexes and producer snapshots are rebuilt. meta.properties, partition.metadata, leader epochs
     and log start offsets are copied if undamaged; other checkpoints are not. The exit code is 1 if
     anything was damaged.

@@ -7,7 +7,7 @@ instead (`arrange.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,11 +19,11 @@ from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.findings import log as codes
-from kfmt_cli.findings.damage import BATCH_TRUNCATED
+from kfmt_cli.findings.damage import BATCH_TRUNCATED, GARBAGE
 from kfmt_cli.findings.finding import Finding, is_error
 from kfmt_cli.findings.partition import SEGMENTS_OVERLAP
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
-from kfmt_cli.log.block import Block, runs
+from kfmt_cli.log.block import HEADER_SIZE, Block, runs
 from kfmt_cli.log.decoding import placed_runs
 from kfmt_cli.log.decompress import decompress_ahead, is_heavy
 from kfmt_cli.log.open_log import OpenLog
@@ -31,9 +31,12 @@ from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.writing.convert.reencode import Producer, Reencoded, reencoded
 from kfmt_cli.writing.salvage.arrange import HeldBatches
 from kfmt_cli.writing.salvage.holes import NO_END, Hole, Holes, Put, Salvaged
+from kfmt_cli.writing.salvage.lost import LostParts
 
 # Codes for a batch that may be undamaged, but misplaced.
 _OF_PLACES = (codes.OFFSETS_BACKWARDS, codes.OFFSET_OUT_OF_SEGMENT)
+# Codes for bytes that are no whole batch; their findings have the number.
+_OF_SIZES = (GARBAGE, BATCH_TRUNCATED)
 MOST_CUT = 64 << 20  # bytes of a batch that the end of the file cuts
 _HELD = (
     *("position", "size", "base_offset", "last_offset", "crc"),
@@ -78,6 +81,8 @@ class Salvager:
     jobs: int
     split: bool = False
     """Whether to keep the readable records of damaged batches."""
+    lost: LostParts = field(default_factory=LostParts)
+    """The bytes that cannot be read."""
     last_offset: int = -1
     """The last offset of the batches kept."""
     producers: set[Producer] = field(default_factory=set)
@@ -97,10 +102,10 @@ class Salvager:
         named: list[tuple[int, str]] = []
         split: list[Reencoded] = []
         producers: set[Producer] = set()
-        with open_checked(log, read_ahead=False) as opened:
+        with open_checked(log, read_ahead=False, around=self.lost.around) as opened:
             total = Stretch(True, self.limit, base)
-            for piece in self._pieces(opened, base, advance):
-                findings = total.join(piece.stretch)
+            for piece in self._pieces(log, opened, base, advance):
+                findings = self._of_bytes(log, piece.run, total.join(piece.stretch))
                 found(findings)
                 errors = filter(is_error, findings)
                 named += ((error.position or 0, error.code.name) for error in errors)
@@ -119,7 +124,7 @@ class Salvager:
         return Scanned(log, held, size, places, named, split, producers)
 
     def _pieces(
-        self, opened: OpenLog, base: int, advance: Callable[[int], None]
+        self, log: Input, opened: OpenLog, base: int, advance: Callable[[int], None]
     ) -> Iterator[_SalvagedPiece]:
         """Check the runs of a log's batches, on several threads."""
 
@@ -127,9 +132,10 @@ class Salvager:
             stretch = Stretch(True, self.limit, base)
             stretch.take(run)
             sound = _sound(run, stretch.findings)
-            split = self._split(run, sound, stretch.findings, base) if self.split else []
-            if self.split and opened.size is not None:
-                split += self._cut_short(opened, run, base)
+            split: list[Reencoded] = []
+            if self.split:
+                made = self._remains(log, opened, run, sound, stretch.findings)
+                split = [each for each in made if each is not None and _fits(each, base)]
             return _SalvagedPiece(run, stretch, sound, split)
 
         workers = self.jobs if opened.is_large else 0
@@ -154,10 +160,10 @@ class Salvager:
         assert base is not None
         done = Salvaged(max(self.last_offset, base - 1))
         holes = Holes(done, tell, put, until, self.producers)
-        with open_checked(log, read_ahead=False) as opened:
+        with open_checked(log, read_ahead=False, around=self.lost.around) as opened:
             total = Stretch(True, self.limit, base)
-            for piece in self._pieces(opened, base, advance):
-                findings = total.join(piece.stretch)
+            for piece in self._pieces(log, opened, base, advance):
+                findings = self._of_bytes(log, piece.run, total.join(piece.stretch))
                 found(findings)
                 self._piece(piece, holes, findings)
             done.bytes = opened.reader.bytes_read
@@ -165,23 +171,55 @@ class Salvager:
         self.last_offset = done.last_offset
         return done
 
-    def _split(
-        self, run: Block, sound: BoolArray, findings: list[Finding], base: int
-    ) -> list[Reencoded]:
-        damaged = np.flatnonzero(~sound).tolist()
-        return _fitting((reencoded(run, i, self.limit, findings) for i in damaged), base)
+    def _of_bytes(self, log: Input, run: Block, findings: list[Finding]) -> list[Finding]:
+        """The findings about bytes that were read: filler says nothing of what a broker does."""
+        if not self.lost.ranges(log):
+            return findings
+        batches = run.batches
+        told = []
+        for finding in findings:
+            at = finding.position or 0
+            i = int(np.searchsorted(batches.position, at, side="right")) - 1
+            first, size = at, HEADER_SIZE
+            if finding.code in _OF_SIZES and isinstance(finding.found, int):
+                size = finding.found
+            elif i >= 0 and at < batches.position[i] + batches.size[i]:
+                first, size = int(batches.position[i]), int(batches.size[i])
+            if self.lost.first_in(log, first, size) is None:
+                told.append(finding)
+        return told
 
-    def _cut_short(self, opened: OpenLog, run: Block, base: int) -> list[Reencoded]:
-        """The records in front of the end of the file, in a batch that it cuts."""
+    def _remains(
+        self, log: Input, opened: OpenLog, run: Block, sound: BoolArray, findings: list[Finding]
+    ) -> Iterator[Reencoded | None]:
+        """What is left of the damaged batches of a run, and of one that the end of the file cuts.
+
+        What lies after bytes that cannot be read is no more than filler would make it.
+        """
+        batches = run.batches
+        for i in np.flatnonzero(~sound).tolist():
+            at, size = int(batches.position[i]), int(batches.size[i])
+            lost = self.lost.first_in(log, at, size)
+            if lost is None:
+                yield reencoded(run, i, self.limit, findings)
+            else:
+                yield self._start_of(opened, at, lost - at, findings)
+        if opened.size is None:
+            return
         cut = [finding for finding in run.findings if finding.code is BATCH_TRUNCATED]
-        made = []
         for finding in cut:
-            position, size = finding.position, finding.found
-            if position is not None and isinstance(size, int):
-                block = opened.reader.cut_short(position, min(size, MOST_CUT))
-                if block is not None:
-                    made.append(reencoded(block, 0, self.limit, cut))
-        return _fitting(made, base)
+            position, size_left = finding.position, finding.found
+            if position is not None and isinstance(size_left, int):
+                lost = self.lost.first_in(log, position, size_left)
+                size = size_left if lost is None else lost - position
+                yield self._start_of(opened, position, size, cut)
+
+    def _start_of(
+        self, opened: OpenLog, position: int, size: int, findings: list[Finding]
+    ) -> Reencoded | None:
+        """The records in the first bytes of a batch."""
+        block = opened.reader.cut_short(position, min(size, MOST_CUT))
+        return None if block is None else reencoded(block, 0, self.limit, findings)
 
     def _ahead(self, blocks: Iterator[Block], advance: Callable[[int], None]) -> Iterator[Block]:
         for block in blocks:
@@ -223,11 +261,9 @@ class Salvager:
         done.batches += len(batches)
 
 
-def _fitting(made: Iterable[Reencoded | None], base: int) -> list[Reencoded]:
-    """Those whose offsets have a place in a segment."""
-    return [
-        each for each in made if each is not None and each.last_offset - base <= MAX_RELATIVE_OFFSET
-    ]
+def _fits(made: Reencoded, base: int) -> bool:
+    """Whether offsets have a place in a segment."""
+    return made.last_offset - base <= MAX_RELATIVE_OFFSET
 
 
 def _transactional(batches: BatchTable, rows: IntArray) -> set[Producer]:
@@ -267,10 +303,10 @@ class LogExtent:
     """Whether their offsets increase."""
 
 
-def extent_of(log: Input, limit: Limit) -> LogExtent | None:
+def extent_of(log: Input, limit: Limit, lost: LostParts) -> LogExtent | None:
     """The offset range of the undamaged batches of a log, None without any; raises InputError."""
     first, last, end, is_ordered = NO_END, -1, -NO_END, True
-    with open_checked(log, read_ahead=True) as opened:
+    with open_checked(log, read_ahead=True, around=lost.around) as opened:
         for run in (run for block in opened.blocks for run in placed_runs(block, limit)):
             rows = np.flatnonzero(_sound(run, run.findings))
             if len(rows):
