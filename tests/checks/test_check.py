@@ -254,6 +254,31 @@ def test_what_is_already_lost_is_said_with_what_proves_it(tmp_path: Path) -> Non
     assert lost(broker) == [f"offsets 1440–1499 are already missing: {words}"]
 
 
+@pytest.mark.parametrize("mark", ["delete", "stray"])
+def test_a_marked_directory_is_not_the_one_in_the_checkpoints(mark: str, tmp_path: Path) -> None:
+    """Another partition may have its name: what they say of one is not said of the other."""
+    folder, marked = tmp_path / "orders-0", tmp_path / f"orders-0.{'0a' * 16}-{mark}"
+    for each in (folder, marked):
+        shutil.copytree(ORDERS, each)
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n1\norders 0 1500\n")
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 300\n")
+
+    def said() -> list[tuple[str, str]]:
+        done = kfmt("check", tmp_path, "--json", "--notes")
+        rows = [row for row in done.of("finding") if "segment" not in row["code"]]
+        return [(row["code"], row["file"].removeprefix(f"{tmp_path}/")) for row in rows]
+
+    assert said() == []
+    for file in marked.glob("*1440*"):
+        file.unlink()
+    (marked / f"{1500:020}.snapshot").unlink()
+    assert said() == []
+    for file in folder.glob("*1[24]*"):
+        file.unlink()
+    (folder / f"{1500:020}.snapshot").unlink()
+    assert said() == [("offsets-lost", "orders-0")]
+
+
 def test_a_partition_is_checked_from_inside_and_by_a_link(tmp_path: Path) -> None:
     shutil.copytree(SAMPLES / "kafka-3.9.1-broker1", tmp_path / "data")
     folder = tmp_path / "data" / "orders-0"

@@ -38,7 +38,7 @@ from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.commands.check.checked_directory import CheckedDirectory
 from kfmt_cli.commands.check.start import starts_of
 from kfmt_cli.commands.log_settings import compacts
-from kfmt_cli.disk.names import parsed_place, partition_folder, place_of, suffix_of
+from kfmt_cli.disk.names import mark_of, parsed_place, partition_folder, place_of, suffix_of
 from kfmt_cli.disk.tree import Folder, is_segment
 from kfmt_cli.errors import Caught, InputError
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, ZERO_TAIL
@@ -187,7 +187,9 @@ class CheckedPartitions:
             named = partition_folder(folder.path)
             place = place_of(named.name)
             key = (place[0] or "", place[1] or 0)
-            told = {name: above.offset(name, key) for name in (RECOVERY_POINTS, HIGH_WATERMARKS)}
+            is_named = _is_in_checkpoints(folder)
+            checkpoints = (RECOVERY_POINTS, HIGH_WATERMARKS) if is_named else ()
+            told = {name: above.offset(name, key) for name in checkpoints}
             is_compacted = None
             with Caught(self.unread):
                 is_compacted = compacts(place[0], named.parent)
@@ -196,7 +198,7 @@ class CheckedPartitions:
                 for finding in report.errors_in_logs
                 if finding.code not in _END_MISSING
             )
-            log_start = above.offset(LOG_STARTS, key)
+            log_start = above.offset(LOG_STARTS, key) if is_named else 0
             epochs = self._epochs.get(folder.path)
             known = Witnesses(
                 *(report.shown, folder, report.extents, told, log_start, is_compacted),
@@ -211,7 +213,11 @@ class CheckedPartitions:
         for folder in folders:
             directory = self.directories.get(str(Path(folder.path)))
             if directory is not None:
-                below = [inner for inner in folders if Path(inner.path).parent == Path(folder.path)]
+                below = [
+                    inner
+                    for inner in folders
+                    if Path(inner.path).parent == Path(folder.path) and _is_in_checkpoints(inner)
+                ]
                 extents = {
                     place_of(folder.path.rpartition("/")[2]): self.reports[folder.name].extents
                     for folder in below
@@ -260,6 +266,12 @@ class CheckedPartitions:
     def _tell_all(self, found: Iterable[Finding]) -> None:
         for finding in list(found):
             self.tell(finding)
+
+
+def _is_in_checkpoints(folder: Folder) -> bool:
+    """Whether checkpoints can name a partition's directory: one that is marked as deleted or stray
+    is in none, and another may have its name."""
+    return mark_of(folder.path.rstrip("/")) not in ("delete", "stray")
 
 
 def _is_partition(folder: Folder, *, is_inside: bool) -> bool:
