@@ -150,14 +150,20 @@ def open_source(path: str, name: str | None = None) -> Source:
             raise InputError("-: standard input is closed")
         return StreamSource(name or PIPE, partial(os.read, sys.stdin.fileno()))
     path, name = local(path), name or path
-    shown = name_text(path)
+    source = opened_elsewhere(path)
+    if source is None:
+        source = _opened_here(path, name)
+    source.name = name
     suffix = packed_suffix(path)
-    if (stored := opened_elsewhere(path)) is not None:
-        stored.name = name
-        if not suffix:
-            return stored
-        file = as_file(stored)
-        return StreamSource(name, reader(file, suffix, name), file.close)
+    if not suffix or isinstance(source, StreamSource):
+        return source
+    file = as_file(source)
+    return StreamSource(name, reader(file, suffix, name_text(name)), file.close)
+
+
+def _opened_here(path: str, name: str) -> Source:
+    """Open a file or a named pipe of this machine's disk; raises InputError."""
+    shown = name_text(path)
     try:
         fd = os.open(path, READ_ONLY)
     except OSError as error:
@@ -165,10 +171,7 @@ def open_source(path: str, name: str | None = None) -> Source:
         raise InputError(f"{shown}: {error.strerror}", file=path, is_gone=is_gone) from error
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode):
-        if not suffix:
-            return FileSource(fd, name)
-        file = os.fdopen(fd, "rb")
-        return StreamSource(name, reader(file, suffix, shown), file.close)
+        return FileSource(fd, name)
     if stat.S_ISFIFO(mode):
         if not path.startswith("/dev/") and not _is_written(fd):
             os.close(fd)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import random
+from contextlib import closing
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 import zstandard
 
 from kfmt_cli.core.compressed_files import packed_suffix, reader
+from kfmt_cli.core.throttle import PACE
 from kfmt_cli.disk.names import (
     is_packed,
     left_out_words,
@@ -25,6 +27,7 @@ from kfmt_cli.disk.names import (
     stored_place,
     suffix_of,
 )
+from kfmt_cli.disk.opening import open_source
 from kfmt_cli.errors import InputError
 from tests.support.samples import kfmt
 
@@ -161,6 +164,15 @@ def test_a_gzip_file_may_end_in_zeros() -> None:
     assert all_of(PACKED[".gz"] * 2 + bytes(5000), ".gz", 100) == PLAIN * 2
     with pytest.raises(InputError, match=r"^the file: cannot be decompressed: "):
         all_of(PACKED[".gz"] + bytes(5000) + b"x", ".gz", 100)
+
+
+def test_a_packed_file_is_read_at_the_rate_that_is_allowed(tmp_path: Path) -> None:
+    packed = tmp_path / "a.log.gz"
+    packed.write_bytes(PACKED[".gz"])
+    read: list[int] = []
+    with PACE.telling(read.append), closing(open_source(str(packed))) as source:
+        assert source.block(0, len(PLAIN), len(PLAIN)) == PLAIN
+    assert sum(read) == len(PACKED[".gz"])
 
 
 def test_a_directory_next_to_a_brokers_files_is_taken_for_a_partition(tmp_path: Path) -> None:
