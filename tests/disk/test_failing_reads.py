@@ -214,6 +214,23 @@ def test_salvage_of_a_log_that_has_gone_does_not_fill_it(
     assert "0 holes" in done.out
 
 
+def test_check_says_how_to_copy_what_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(shutil.copytree(BROKER / "orders-0", tmp_path / "disk/orders-0"))
+    log = folder / f"{240:020}.log"
+    lose(log, [(PAGE, 2 * PAGE), (4 * PAGE, 5 * PAGE)], monkeypatch)
+    done = kfmt("check", folder.parent)
+    assert (done.code, done.err.count("cannot be read")) == (3, 1)
+    command = f"kfmt salvage {folder} DST   copies every undamaged batch to DST; 1 log can be read"
+    assert f"next steps\n  {command} in part only\n" in done.out
+    (step,) = kfmt("check", folder.parent, "--json").of("next")
+    words = [word.replace("DST", str(tmp_path / "out")) for word in step["command"].split()[1:]]
+    assert kfmt(*words).code == 3
+    kept = kfmt("verify-crc", tmp_path / "out", "--json").of("summary")[0]["batches"]
+    assert kept > kfmt("verify-crc", folder, "--json").of("summary")[0]["batches"]
+
+
 def test_merge_reads_around_what_a_disk_has_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -129,22 +129,25 @@ def _deleted_records(folder: Folder, complain: Callable[[str], None]) -> int:
 
 
 def _rescue(listed: Sequence[CheckedDirectory], helped: set[str]) -> Iterator[NextStep]:
-    """Copy the undamaged batches that a start would lose or hide, or that keep a broker down.
+    """Copy the undamaged batches that a start would lose or hide, or that keep a broker down, or
+    that lie around bytes that cannot be read.
 
     helped: directories with a step after which the broker starts.
     """
     by_batch: list[tuple[CheckedDirectory, int]] = []
     by_record: list[tuple[CheckedDirectory, int]] = []
+    around = [(report, report.partly_read) for report in listed if report.partly_read]
     for report in listed:
         after = (report.after(CRASH), report.after(CLEAN))
         its = [start for start in after if start is not None and start.becomes is None]
         at_risk = merged(range_ for start in its for range_ in start.salvageable)
         if its and report.shown not in helped and all(_is_down(report, start) for start in its):
             at_risk = merged((first, end - 1) for first, end in report.extents.values())
-        if at_risk:
+        if at_risk and not report.partly_read:
             # Consumers receive the records before the fault in a batch.
             found = by_record if any(start.in_damage for start in its) else by_batch
             found.append((report, size_of_ranges(at_risk)))
+    yield from _for_each(around, "kfmt salvage {} DST".format, _rescued_around)
     yield from _for_each(
         by_batch, "kfmt salvage {} DST".format, partial(_rescued, "undamaged batch")
     )
@@ -153,6 +156,10 @@ def _rescue(listed: Sequence[CheckedDirectory], helped: set[str]) -> Iterator[Ne
         "kfmt salvage {} --records DST".format,
         partial(_rescued, "undamaged batch and record"),
     )
+
+
+def _rescued_around(n: int) -> str:
+    return f"copies every undamaged batch to DST; {count(n, 'log')} can be read in part only"
 
 
 def _is_down(report: CheckedDirectory, start: Start) -> bool:

@@ -43,6 +43,8 @@ class CheckedDirectory(Tally):
     prints: list[LogPrint] = field(default_factory=list)
     """The prints of the readable logs, in order."""
     lost: list[tuple[int, int]] = field(default_factory=list)
+    partly_read: int = 0
+    """The number of logs with bytes that the disk cannot give."""
     starts: list[Start] = field(default_factory=list)
     marker: str | None = None
     """Path of `.kafka_cleanshutdown` in its log directory; None if missing."""

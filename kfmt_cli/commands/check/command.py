@@ -32,7 +32,7 @@ from kfmt_cli.disk.names import identity
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
 from kfmt_cli.disk.targets import GivenPath, normalized, targets
 from kfmt_cli.disk.tree import Folder, is_segment, no_log, size_of
-from kfmt_cli.errors import Caught, ExitCode, InputError, UsageError
+from kfmt_cli.errors import Caught, ExitCode, InputError, LostBytesError, UsageError
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
@@ -240,6 +240,8 @@ class CheckPaths:
                 done = error
         if isinstance(done, InputError):
             self._unread(done)
+            if isinstance(done, LostBytesError):
+                self._report_of(log.name).partly_read += 1
             with Caught(self._unread):  # its indexes may be unreadable, too
                 self._checker.indexes.begin(segment)
             return None
