@@ -4,7 +4,7 @@ KfmtError
 ├── UsageError       the command was called wrongly                          exit 2
 ├── InputError       an input could not be read at all                       exit 3
 │   ├── ForeignError    it was read, but is not a file of its kind              exit 3
-│   └── LostBytesError       some of its bytes cannot be read, others can            exit 3
+│   └── LostBytesError  some of its bytes cannot be read, others can            exit 3
 ├── NotFoundError    a lookup found nothing                                  exit 1
 ├── OutputError      an output could not be written                          exit 3
 ├── KernelError      the compiled kernel is not whole                         exit 4
@@ -73,11 +73,12 @@ class InputError(KfmtError):
 class LostBytesError(InputError):
     """Some bytes of an input cannot be read, while others can, as on a disk with bad sectors.
 
-    where: the input and the place. why: the reason alone; empty if `where` says all of it.
+    at: the first of them. why: the reason alone; empty if the words say no place.
     """
 
-    def __init__(self, where: str, why: str = "") -> None:
-        super().__init__(f"{where}{why}")
+    def __init__(self, words: str, at: int = 0, why: str = "") -> None:
+        super().__init__(words)
+        self.at = at
         self.why = why
 
 

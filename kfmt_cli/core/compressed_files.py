@@ -60,8 +60,8 @@ def packed_suffix(path: str) -> str:
 
 
 def reader(file: BinaryIO, suffix: str, name: str) -> Read:
-    """A function that reads decompressed bytes, all that can be before damage or the end of a cut
-    file; then it raises InputError."""
+    """A function that reads decompressed bytes, up to the end of a cut file, or to the KiB that is
+    damaged; then it raises InputError."""
     begin, error_type = _OPENERS[suffix]()
     padding = b"\0" if suffix == ".gz" else b""  # gzip allows zeros after a member
     frame, rest = begin(), b""

@@ -2,15 +2,58 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from operator import attrgetter
 
 from kfmt_cli.core.source import Source
 from kfmt_cli.errors import LostBytesError
 
 FILLER = b"\xff"  # zeros would look like the preallocated end of a file; no batch begins like this
+_END = attrgetter("end")
 
-Lost = dict[int, tuple[int, LostBytesError]]
-"""The first lost byte of each unit that has one, with the reason. The rest of the unit is lost."""
+
+@dataclass(frozen=True, slots=True)
+class LostRange:
+    """Lost bytes, from the first to the end."""
+
+    first: int
+    end: int
+    error: LostBytesError
+
+
+@dataclass(slots=True)
+class Lost:
+    """The lost bytes of a file that are known."""
+
+    ranges: list[LostRange] = field(default_factory=list)
+    """In order, without overlaps. Other threads may add to them."""
+
+    def add(self, first: int, end: int, error: LostBytesError) -> None:
+        """A range, up to the next one that is known. Its first byte is in none."""
+        following = next(self.after(first), None)
+        if following is not None:
+            end = min(end, following.first)
+        insort(self.ranges, LostRange(first, end, error), key=_END)
+
+    def after(self, position: int) -> Iterator[LostRange]:
+        """The ranges that end after a position, in order."""
+        return iter(self.ranges[bisect_right(self.ranges, position, key=_END) :])
+
+    def first_in(self, position: int, size: int) -> int | None:
+        """The first lost byte of `size` bytes at a position; None if none is lost."""
+        found = next(self.after(position), None)
+        if found is None or found.first >= position + size:
+            return None
+        return max(found.first, position)
+
+    def bytes_in(self, position: int, size: int) -> int:
+        """The number of lost bytes among `size` bytes at a position."""
+        found = 0
+        for each in self.after(position):
+            found += max(0, min(each.end, position + size) - max(each.first, position))
+        return found
 
 
 class ReadableSource(Source):
@@ -23,38 +66,31 @@ class ReadableSource(Source):
     def __init__(self, source: Source, lost: Lost) -> None:
         self.name, self.size = source.name, source.size
         self.largest, self.unit = source.largest, source.unit
-        self.lost = lost
-        self._source = source
+        self._source, self._lost = source, lost
 
     def block(self, position: int, length: int, least: int) -> bytes:
-        least = max(least, 1)
-        next_lost = min(self._lost_after(position), default=position + length)
-        if next_lost >= position + least:
-            try:
-                return self._source.block(position, min(length, next_lost - position), least)
-            except LostBytesError:
-                pass
+        end, needed = position + length, position + max(least, 1)
         found = bytearray()
-        while len(found) < least and (piece := self._piece(position + len(found))):
-            found += piece
-        return bytes(found[:length])
-
-    def _lost_after(self, position: int) -> Iterator[int]:
-        """The first lost byte of each unit that does not end before a position."""
-        lost = list(self.lost.items())  # other threads may add to it
-        return (first for start, (first, _) in lost if start + self.unit > position)
-
-    def _piece(self, at: int) -> bytes:
-        """Bytes of the unit at a position: those that can be read next, or filler."""
-        start = at - at % self.unit
-        end = start + self.unit
-        first, _ = self.lost.get(start, (end, None))
-        if at < first:
+        while (at := position + len(found)) < min(needed, end):
+            lost = self._lost.first_in(at, end - at)
+            if lost == at:
+                stop = min(end, next(self._lost.after(at)).end)
+                stop = stop if self.size is None else min(stop, self.size)
+                if stop <= at:
+                    break
+                found += FILLER * (stop - at)
+                continue
+            stop = end if lost is None else lost
             try:
-                return self._source.block(at, first - at, 1)
+                data = self._source.block(at, stop - at, min(needed, stop) - at)
             except LostBytesError as error:
-                self.lost[start] = at, error
-        return FILLER * ((end if self.size is None else min(end, max(at, self.size))) - at)
+                first = max(at, error.at)
+                self._lost.add(first, first - first % self.unit + self.unit, error)
+                continue
+            if not data:
+                break
+            found += data
+        return bytes(found)
 
     def end_of_data(self) -> int:
         return self._source.end_of_data()

@@ -79,6 +79,7 @@ class FileSource(Source):
         self._ahead: tuple[int, int, Future[bytes]] | None = None
 
     def block(self, position: int, length: int, least: int) -> bytes:
+        data = b""
         try:
             data = self._first_read(position, length)
             while len(data) < least:  # a read may return fewer bytes than there are
@@ -87,10 +88,11 @@ class FileSource(Source):
                     break
                 data += more
         except OSError as error:
-            words = f"{self.name} byte {position}: cannot be read: "
+            at = position + len(data)
+            words = f"{self.name} byte {at}: cannot be read: {error.strerror}"
             if error.errno in _OF_DISKS:
-                raise LostBytesError(words, error.strerror or "") from error
-            raise InputError(f"{words}{error.strerror}") from error
+                raise LostBytesError(words, at, error.strerror or "") from error
+            raise InputError(words) from error
         PACE.spent(len(data))
         return data
 

@@ -156,8 +156,8 @@ def _directory_above(path: str) -> str | None:
 
 
 def _has_other_form(path: str, above: str) -> bool:
-    """Whether what a path leads to may be there in another form than a broker's: a file compressed
-    as a whole, or a partition in tiered storage. above: the nearest directory that is there."""
+    """Whether what a path leads to may be stored in another form: a file compressed as a whole, or
+    a partition in tiered storage. above: the nearest directory that is there."""
     name, _, below = path[len(above) :].strip(os.sep).partition(os.sep)
     if not below and any(
         is_packed(name + suffix) and is_there(path + suffix) for suffix in PACKED_SUFFIXES

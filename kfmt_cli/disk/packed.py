@@ -108,7 +108,9 @@ class CutSource(Source):
     def block(self, position: int, length: int, least: int) -> bytes:
         room = (self.size or 1) - 1 - position
         if room < max(least, 1):
-            raise LostBytesError(str(self._error)) if self.size != 1 else self._error
+            if self.size == 1:  # nothing can be read
+                raise self._error
+            raise LostBytesError(str(self._error), position + max(room, 0))
         return self._source.block(position, min(length, room), least)
 
     def close(self) -> None:

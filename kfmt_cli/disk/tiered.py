@@ -96,7 +96,8 @@ class StoredLog:
         return data
 
     def _lost(self, number: int, why: str) -> LostBytesError:
-        return LostBytesError(f"{name_text(self.path)}: ", f"chunk {number} {why}")
+        why = f"chunk {number} {why}"
+        return LostBytesError(f"{name_text(self.path)}: {why}", number * self.chunk_size, why)
 
 
 class ChunkedSource(Source):
@@ -116,14 +117,16 @@ class ChunkedSource(Source):
         parts: list[bytes] = []
         while position < end:
             number, at = divmod(position, size)
-            try:
-                if self._held[0] != number:
-                    self._held = number, self._log.chunk(number, self._stored)
-            except LostBytesError:
-                if not parts or position < needed:
-                    raise
-                break
-            parts.append(self._held[1][at : at + end - position])
+            held = self._held  # other threads may read, too
+            if held[0] != number:
+                try:
+                    held = self._held = number, self._log.chunk(number, self._stored)
+                except LostBytesError as error:
+                    if not parts or position < needed:
+                        error.at = number * size  # not that of the object
+                        raise
+                    break
+            parts.append(held[1][at : at + end - position])
             position += len(parts[-1])
         return b"".join(parts)
 

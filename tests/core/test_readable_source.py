@@ -28,7 +28,7 @@ class FailingSource(BytesSource):
         lost = [n * UNIT for n in self._lost if position < (n + 1) * UNIT and n * UNIT < end]
         end = min([end, *lost])
         if lost and end < position + max(least, 1):
-            raise LostBytesError("file: ", "lost")
+            raise LostBytesError("lost", max(end, position))
         return DATA[position:end]
 
 
@@ -42,14 +42,15 @@ def test_each_byte_is_its_own_or_filler(lost: frozenset[int], asked: list[tuple[
         FILLER * len(DATA[at : at + UNIT]) if at // UNIT in lost else DATA[at : at + UNIT]
         for at in range(0, len(DATA), UNIT)
     )
-    known: Lost = {}
+    known = Lost()
     for position, length, more in asked:
         least = min(length, more)
         found = ReadableSource(FailingSource(lost), known).block(position, length, least)
         assert found == expected[position : position + len(found)]
         assert len(found) >= min(max(least, 1), max(0, len(DATA) - position))
         assert len(found) <= length
-    assert {at // UNIT for at in known} <= lost
+    assert {each.first // UNIT for each in known.ranges} <= lost
+    assert known.ranges == sorted(known.ranges, key=lambda each: each.first)
 
 
 def test_other_errors_are_not_filled() -> None:
@@ -58,4 +59,4 @@ def test_other_errors_are_not_filled() -> None:
             raise InputError(f"file byte {position}: not {length} bytes, nor {least}")
 
     with pytest.raises(InputError, match=r"^file byte 0: not 1 bytes, nor 1$"):
-        ReadableSource(Gone(DATA, "file"), {}).block(0, 1, 1)
+        ReadableSource(Gone(DATA, "file"), Lost()).block(0, 1, 1)

@@ -231,15 +231,46 @@ def test_check_says_how_to_copy_what_can_be_read(
     assert kept > kfmt("verify-crc", folder, "--json").of("summary")[0]["batches"]
 
 
-def test_merge_reads_around_what_a_disk_has_lost(
+def test_replicas_with_other_lost_pages_make_one_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = tmp_path / f"one/orders-0/{240:020}.log"
-    shutil.copytree(BROKER / "orders-0", log.parent)
-    lose(log, [(2 * PAGE, 3 * PAGE)], monkeypatch)
-    (merged,) = kfmt("merge", log.parent.parent, "--to", tmp_path / "out", "--json").of("merge")
-    assert merged["missing"] == [[300, 339]]
-    assert merged["offsets"] == [[0, 299], [340, 1499]]
+    """Each is salvaged, as `merge` says, and the copies are merged."""
+    whole = records_of(BROKER / "orders-0")
+    for name, page in (("one", 1), ("two", 4)):
+        folder = tmp_path / name / "orders-0"
+        shutil.copytree(BROKER / "orders-0", folder)
+        with monkeypatch.context() as patch:
+            lose(folder / f"{0:020}.log", [(page * PAGE, (page + 1) * PAGE)], patch)
+            done = kfmt("merge", folder.parent, "--to", tmp_path / f"not-{name}")
+            words = "orders-0: 1 log can be read in part only: salvage this replica, and merge the"
+            assert f"/{name}/{words} copy instead, to have all of it\n" in done.err
+            assert kfmt("salvage", folder.parent, tmp_path / f"of-{name}").code == 3
+    copies = (tmp_path / "of-one", tmp_path / "of-two")
+    (merged,) = kfmt("merge", *copies, "--to", tmp_path / "out", "--json").of("merge")
+    assert (merged["missing"], merged["offsets"]) == ([], [[0, 1499]])
+    merged_logs = records_of(tmp_path / "out")
+    assert {offset: row for (_, offset), row in merged_logs.items()} == {
+        offset: row for (_, offset), row in whole.items()
+    }
+
+
+def test_a_batch_whose_offset_is_lost_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checksum does not cover it."""
+    log = Path(shutil.copytree(TXN.parent, tmp_path / "txn-0")) / f"{0:020}.log"
+    positions = [row["position"] for row in kfmt("dump", log, "--json").of("batch")]
+    for at in positions[3:20:4]:
+        for n in (1, 7, 8, 12):
+            with monkeypatch.context() as patch:
+                lose(log, [(at - 9, at + n)], patch)
+                out = tmp_path / f"out-{at}-{n}"
+                done = kfmt("salvage", log.parent, out, "--json")
+                assert (done.code, "Traceback" in done.err) == (3, False)
+            (hole,) = done.of("hole")
+            assert hole["unread_bytes"] > n
+            assert not list(out.rglob("contradicting*"))
+            assert kfmt("check", out).code == 0
 
 
 @pytest.mark.parametrize("options", [[], ["--records"]])

@@ -106,6 +106,15 @@ class Merge:
                 if mark := mark_of(replica.name):
                     self.run.sink.note(f"not used: {safe(replica.shown)}: marked -{mark}\n")
 
+    def _name_partly_read(self, partition: ComparedPartition) -> None:
+        """Name the replicas of which `salvage` reads more: it reads around lost bytes."""
+        for copy in partition.copies:
+            if copy.partly_read:
+                logs = count(copy.partly_read, "log")
+                words = "salvage this replica, and merge the copy instead, to have all of it"
+                shown = safe(copy.file or copy.owner)
+                self.run.sink.note(f"{shown}: {logs} can be read in part only: {words}\n")
+
     def _chosen(self, partitions: Sequence[ComparedPartition]) -> Iterator[ComparedPartition]:
         """The wanted partitions, by name; raises UsageError for unknown topics or brokers."""
         copies = [copy for each in partitions for copy in each.copies]
@@ -123,6 +132,7 @@ class Merge:
 
     def _partition(self, partition: ComparedPartition) -> bool:
         """Write the merged log of a partition; returns whether there is one."""
+        self._name_partly_read(partition)
         branch = self._branch(partition)
         if branch is None:
             return False

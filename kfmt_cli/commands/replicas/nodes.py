@@ -63,6 +63,8 @@ class DiskReplica:
     damaged: Ranges = field(default_factory=list)
     segments: list[tuple[int, int, int, int]] = field(default_factory=list)
     """Base offset, first offset, end offset and fingerprint of each log."""
+    partly_read: int = 0
+    """Logs with bytes that the disk cannot give; none of them is in `segments`."""
     is_tiered: bool = False
     """It is in tiered storage, which has closed segments only."""
     is_set_aside: bool = False
@@ -220,6 +222,7 @@ def _copy(
     copy = DiskReplica(node.index, node.node_id, directory, replica.folder, report.shown)
     copy.topic_id = _topic_id(replica.folder, unread)
     copy.is_tiered = is_tiered(replica.folder.path)
+    copy.partly_read = report.partly_read
     for log in report.prints:
         first, end = report.extents.get(log.base, (log.base, log.base))
         copy.segments.append((log.base, first, end, log.fingerprint))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain, starmap
+from itertools import starmap
 from pathlib import Path, PurePath
 
 from kfmt_cli.broker.start.checkpoints import (
@@ -116,7 +116,7 @@ class Salvage:
                 self._carry(file, str(below / PurePath(file.path).name))
             for partition in partitions:
                 self._partition(partition)
-            for words in chain.from_iterable(map(self._lost.words, logs)):
+            for words in filter(None, map(self._lost.words, logs)):
                 run.complain(words)
             if self._is_lost:
                 self._staging.refuse()
@@ -421,11 +421,14 @@ class Salvage:
             offsets = f"offsets {hole.first_offset}–{hole.last_offset} lost"
         if hole.reencoded:
             offsets += f" except for {count(hole.reencoded, 'record')}, recovered and re-encoded"
-        why = f" ({', '.join(hole.codes)})" if hole.codes else ""
+        unread = self._lost.of(log).bytes_in(hole.position, hole.size)
+        reasons = [*hole.codes, *([f"{count(unread, 'byte')} cannot be read"] if unread else ())]
+        why = f" ({', '.join(reasons)})" if reasons else ""
         row: dict[str, object] = {
             **HOLE.members_of(hole),
             "file": log.name,
             "codes": list(hole.codes),
+            "unread_bytes": unread,
         }
         words = f"{safe(log.name)}: dropped {ends}: {offsets}{why}\n"
         self._with_holes.add(log.name.rpartition(os.sep)[0])

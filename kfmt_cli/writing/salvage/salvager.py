@@ -17,6 +17,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.core.parallel import map_ordered
+from kfmt_cli.core.readable_source import Lost
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.findings import log as codes
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, GARBAGE
@@ -131,7 +132,7 @@ class Salvager:
         def look(run: Block) -> _SalvagedPiece:
             stretch = Stretch(True, self.limit, base)
             stretch.take(run)
-            sound = _sound(run, stretch.findings)
+            sound = _sound(run, stretch.findings, self.lost.of(log))
             split: list[Reencoded] = []
             if self.split:
                 made = self._remains(log, opened, run, sound, stretch.findings)
@@ -172,8 +173,9 @@ class Salvager:
         return done
 
     def _of_bytes(self, log: Input, run: Block, findings: list[Finding]) -> list[Finding]:
-        """The findings about bytes that were read: filler says nothing of what a broker does."""
-        if not self.lost.ranges(log):
+        """Leave out findings about filler."""
+        lost = self.lost.of(log)
+        if not lost.ranges:
             return findings
         batches = run.batches
         told = []
@@ -185,33 +187,31 @@ class Salvager:
                 size = finding.found
             elif i >= 0 and at < batches.position[i] + batches.size[i]:
                 first, size = int(batches.position[i]), int(batches.size[i])
-            if self.lost.first_in(log, first, size) is None:
+            if lost.first_in(first, size) is None:
                 told.append(finding)
         return told
 
     def _remains(
         self, log: Input, opened: OpenLog, run: Block, sound: BoolArray, findings: list[Finding]
     ) -> Iterator[Reencoded | None]:
-        """What is left of the damaged batches of a run, and of one that the end of the file cuts.
-
-        What lies after bytes that cannot be read is no more than filler would make it.
-        """
-        batches = run.batches
+        """What is left of the damaged batches of a run, and of one that the end of the file cuts;
+        of one with lost bytes, what is before them."""
+        batches, lost = run.batches, self.lost.of(log)
         for i in np.flatnonzero(~sound).tolist():
             at, size = int(batches.position[i]), int(batches.size[i])
-            lost = self.lost.first_in(log, at, size)
-            if lost is None:
+            end = lost.first_in(at, size)
+            if end is None:
                 yield reencoded(run, i, self.limit, findings)
             else:
-                yield self._start_of(opened, at, lost - at, findings)
+                yield self._start_of(opened, at, end - at, findings)
         if opened.size is None:
             return
         cut = [finding for finding in run.findings if finding.code is BATCH_TRUNCATED]
         for finding in cut:
-            position, size_left = finding.position, finding.found
-            if position is not None and isinstance(size_left, int):
-                lost = self.lost.first_in(log, position, size_left)
-                size = size_left if lost is None else lost - position
+            position, left = finding.position, finding.found
+            if position is not None and isinstance(left, int):
+                end = lost.first_in(position, left)
+                size = left if end is None else end - position
                 yield self._start_of(opened, position, size, cut)
 
     def _start_of(
@@ -275,8 +275,9 @@ def _transactional(batches: BatchTable, rows: IntArray) -> set[Producer]:
     return {(int(id_), int(epoch)) for id_, epoch in both.T}
 
 
-def _sound(run: Block, findings: list[Finding]) -> BoolArray:
-    """The mask of batches without errors, except in their order."""
+def _sound(run: Block, findings: list[Finding], lost: Lost) -> BoolArray:
+    """The mask of batches without errors, except in their order, and without lost bytes: the
+    checksum does not cover the base offset."""
     batches = run.batches
     sound: BoolArray = batches.crc_valid == 1
     if not len(batches):
@@ -290,6 +291,11 @@ def _sound(run: Block, findings: list[Finding]) -> BoolArray:
         owner = np.searchsorted(batches.position, at, side="right") - 1
         inside = (owner >= 0) & (at < (batches.position + batches.size)[owner])
         sound[owner[inside]] = False
+    ends = batches.position + batches.size
+    for each in lost.after(int(batches.position[0])):
+        if each.first >= ends[-1]:
+            break
+        sound[(batches.position < each.end) & (ends > each.first)] = False
     return sound
 
 
@@ -308,7 +314,7 @@ def extent_of(log: Input, limit: Limit, lost: LostParts) -> LogExtent | None:
     first, last, end, is_ordered = NO_END, -1, -NO_END, True
     with open_checked(log, read_ahead=True, around=lost.around) as opened:
         for run in (run for block in opened.blocks for run in placed_runs(block, limit)):
-            rows = np.flatnonzero(_sound(run, run.findings))
+            rows = np.flatnonzero(_sound(run, run.findings, lost.of(log)))
             if len(rows):
                 bases, ends = (run.batches[name][rows] for name in ("base_offset", "last_offset"))
                 is_ordered &= bool((bases > np.append(end, ends[:-1])).all())
