@@ -369,7 +369,7 @@ HOLE = RowType(
         number("last_offset", "Last offset that may be missing.", null=True),
         number("reencoded", "Records recovered from them into a batch of their own."),
         json_value("codes", "The kinds of findings there."),
-        number("unread_bytes", "How many of them cannot be read."),
+        number("unread_bytes", "How many of them cannot be read; null if all can.", null=True),
     ),
     Placed.FILE,
 )

@@ -428,7 +428,7 @@ class Salvage:
             **HOLE.members_of(hole),
             "file": log.name,
             "codes": list(hole.codes),
-            "unread_bytes": unread,
+            "unread_bytes": unread or None,
         }
         words = f"{safe(log.name)}: dropped {ends}: {offsets}{why}\n"
         self._with_holes.add(log.name.rpartition(os.sep)[0])
