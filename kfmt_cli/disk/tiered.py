@@ -123,7 +123,7 @@ class ChunkedSource(Source):
                     held = self._held = number, self._log.chunk(number, self._stored)
                 except LostBytesError as error:
                     if not parts or position < needed:
-                        error.at = number * size  # not that of the object
+                        error.at = number * size  # the byte of the log
                         raise
                     break
             parts.append(held[1][at : at + end - position])

@@ -257,16 +257,15 @@ def test_what_is_already_lost_is_said_with_what_proves_it(tmp_path: Path) -> Non
 @pytest.mark.parametrize("mark", ["delete", "stray"])
 def test_a_marked_directory_is_not_the_one_in_the_checkpoints(mark: str, tmp_path: Path) -> None:
     """Another partition may have its name: what they say of one is not said of the other."""
-    folder, marked = tmp_path / "orders-0", tmp_path / f"orders-0.{'0a' * 16}-{mark}"
-    for each in (folder, marked):
-        shutil.copytree(ORDERS, each)
+    names = ("orders-0", f"orders-0.{'0a' * 16}-{mark}")
+    folder, marked = (Path(shutil.copytree(ORDERS, tmp_path / name)) for name in names)
     (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n1\norders 0 1500\n")
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 300\n")
 
     def said() -> list[tuple[str, str]]:
-        done = kfmt("check", tmp_path, "--json", "--notes")
-        rows = [row for row in done.of("finding") if "segment" not in row["code"]]
-        return [(row["code"], row["file"].removeprefix(f"{tmp_path}/")) for row in rows]
+        rows = kfmt("check", tmp_path, "--json", "--notes").of("finding")
+        found = ((row["code"], row["file"].removeprefix(f"{tmp_path}/")) for row in rows)
+        return [each for each in found if "segment" not in each[0]]
 
     assert said() == []
     for file in marked.glob("*1440*"):

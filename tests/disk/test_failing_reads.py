@@ -187,7 +187,7 @@ def test_salvage_reads_around_what_a_disk_has_lost(
     assert len(lost) <= len(failed) <= 2 * len(lost)  # though logs are read twice
     assert f"kfmt: {log} bytes {lost[0] * PAGE}–" in done.err
     assert ": cannot be read: Input/output error\n" in done.err
-    assert "error " not in done.err  # nothing is said of filler
+    assert "error " not in done.err  # about filler
     saved = records_of(tmp_path / "out")
     for row in batches:
         end = row["position"] + row["batch_length"] + 12

@@ -16,7 +16,7 @@ from kfmt_cli.broker.start.checkpoints import (
     offsets_of,
 )
 from kfmt_cli.broker.start.own_files import LOG_STARTS
-from kfmt_cli.broker.start.ranges import as_lists
+from kfmt_cli.broker.start.ranges import Ranges, as_lists, merged
 from kfmt_cli.checks.log.verifier import Verifier
 from kfmt_cli.commands.run import Progress, Run, told
 from kfmt_cli.commands.salvage.salvaged_partition import (
@@ -60,6 +60,7 @@ SALVAGED = ResultType(
     COUNTED, {"batches": 9, "batches_after": 13, "holes": 7, "bytes": 14, "bytes_after": 14}
 )
 INDEX_SUFFIXES = (OFFSET_INDEX.suffix, TIME_INDEX.suffix)
+MOST_LOST = 10  # ranges of lost bytes in a message
 SPARE = 1 << 20  # for indexes and folders
 # Files next to the logs that a broker reads and cannot rebuild. The other checkpoints state how far
 # logs were flushed, replicated and compacted, which is no longer true of the output.
@@ -116,8 +117,8 @@ class Salvage:
                 self._carry(file, str(below / PurePath(file.path).name))
             for partition in partitions:
                 self._partition(partition)
-            for words in filter(None, map(self._lost.words, logs)):
-                run.complain(words)
+            for log in logs:
+                self._tell_lost(log)
             if self._is_lost:
                 self._staging.refuse()
         run.end()
@@ -261,18 +262,25 @@ class Salvage:
         self._n_missing += number
         if not number:
             return
-        shown = list(starmap(range_words, gaps))
-        most = self.run.most_findings
         row: dict[str, object] = {
             "file": partition.name,
             "offsets": number,
             "ranges": as_lists(gaps),
         }
-        more = f" and {count(len(shown) - most, 'more range')}" if len(shown) > most else ""
-        ranges = f"{', '.join(shown[:most])}{more}"
+        ranges = _first_of(gaps, self.run.most_findings)
         words = f"{safe(partition.name)}: {count(number, 'offset')} missing: {ranges}\n"
         is_told = partition.name in self._with_holes or not self._is_compacted(partition)
         self.run.sink.document(MISSING_OFFSETS, row, [words] if is_told else [])
+
+    def _tell_lost(self, log: Input) -> None:
+        """Complain about the bytes of a log that cannot be read."""
+        lost = self._lost.of(log).ranges
+        if not lost:
+            return
+        error = lost[0].error
+        ranges = _first_of(merged((each.first, each.end - 1) for each in lost), MOST_LOST)
+        words = f"{log.name} bytes {ranges}: cannot be read: {error.why}"
+        self.run.complain(words if error.why else str(error))
 
     def _is_compacted(self, partition: SalvagedPartition) -> bool:
         with self.run.complaining():
@@ -463,3 +471,9 @@ class Salvage:
         if totals.reencoded:
             holes += f"; {count(totals.reencoded, 'record')} re-encoded and marked"
         self.run.sink.remark(words + holes, "warn" if totals.holes else "good")
+
+
+def _first_of(ranges: Ranges, most: int) -> str:
+    """The first ranges, and how many more there are."""
+    shown = ", ".join(starmap(range_words, ranges[:most]))
+    return f"{shown} and {count(len(ranges) - most, 'more range')}" if len(ranges) > most else shown

@@ -283,15 +283,15 @@ def _sound(run: Block, findings: list[Finding], lost: Lost) -> BoolArray:
     if not len(batches):
         return sound
     sound &= batches.last_offset >= batches.base_offset
+    ends = batches.position + batches.size
     wrong = [
         error.position or 0 for error in filter(is_error, findings) if error.code not in _OF_PLACES
     ]
     if wrong:
         at = np.array(wrong)
         owner = np.searchsorted(batches.position, at, side="right") - 1
-        inside = (owner >= 0) & (at < (batches.position + batches.size)[owner])
+        inside = (owner >= 0) & (at < ends[owner])
         sound[owner[inside]] = False
-    ends = batches.position + batches.size
     for each in lost.after(int(batches.position[0])):
         if each.first >= ends[-1]:
             break
