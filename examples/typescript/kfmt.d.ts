@@ -1469,6 +1469,10 @@ export interface Hole {
    * The kinds of findings there.
    */
   codes: string[];
+  /**
+   * How many of them cannot be read; null if all can.
+   */
+  unread_bytes: number | null;
 }
 /**
  * Offsets of a partition missing from the output.
@@ -2747,6 +2751,10 @@ export interface Report {
    * When the page was created.
    */
   made_at: number | null;
+  /**
+   * The time at which its predictions of retention start.
+   */
+  now: number | null;
   /**
    * Topics.
    */

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -35,6 +37,19 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = run("npm", "ci", cwd=example)
     assert done.returncode == 0, done.stderr
     return example
+
+
+def test_the_types_have_the_members_of_the_schema() -> None:
+    types = (EXAMPLE / "kfmt.d.ts").read_text()
+    bodies = re.findall(r"^export interface (\w+) \{\n(.*?)^\}", types, re.MULTILINE | re.DOTALL)
+    found = {name.lower(): re.findall(r"^  (\w+)\??:", body, re.MULTILINE) for name, body in bodies}
+    schema = json.loads((ROOT / "docs/schema/kfmt-1.json").read_text())
+    expected = {
+        name.replace("_", ""): list(of["properties"])
+        for name, of in schema["$defs"].items()
+        if "properties" in of and name != "kcat"  # lines without a type
+    }
+    assert found == expected, "run npm ci && npm run generate in examples/typescript"
 
 
 def test_the_types_are_those_of_the_schema(installed: Path) -> None:
