@@ -129,7 +129,8 @@ class Run:
         self._count(result.errors, result.warnings)
         self.summary.add(result)
         self.left_out(result.file, result.findings)
-        self.sink.result(result)
+        if not result.is_partial:
+            self.sink.result(result)
 
     def tell(self, found: Iterable[Finding], findings: Findings) -> None:
         """Count findings and show them, except those of which too many of their kind were shown."""

@@ -44,6 +44,8 @@ class Result(Tally):
     """The name under which the summary counts this result instead of as a file."""
     of_directory: bool = False
     """Whether the result is for a directory, without numbers."""
+    is_partial: bool = False
+    """Whether the file could not be read to its end, so that only its findings count."""
     numbers: dict[str, int | None] = field(init=False)
     """The numbers of the type; None if the file has no such number."""
 
@@ -93,7 +95,7 @@ class Summary:
             self.folders += result.errors > 0
         elif result.aside:
             self.aside[result.aside] = self.aside.get(result.aside, 0) + 1
-        else:
+        elif not result.is_partial:
             self.files += 1
             self.damaged += result.errors > 0
         for name, value in result.numbers.items():

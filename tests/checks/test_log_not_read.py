@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from pathlib import Path
 
+import pytest
+
+from kfmt_cli.core import parallel
+from kfmt_cli.sharing import processes
 from tests.support.samples import ORDERS, kfmt
+from tests.support.segments import with_bytes
 
 
 def test_a_link_to_nothing_is_an_input_that_was_not_read(tmp_path: Path) -> None:
@@ -19,3 +25,44 @@ def test_a_link_to_nothing_is_an_input_that_was_not_read(tmp_path: Path) -> None
         assert f"{log}: No such file or directory" in done.err
         assert "was deleted while" not in done.err
     assert "1 input not read: no broker start predicted" in kfmt("check", tmp_path).out
+
+
+@pytest.fixture
+def partly_read(tmp_path: Path) -> Path:
+    """A partition whose second log is damaged, and compressed as a whole, of which the end is
+    missing."""
+    partition = shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
+    log = partition / f"{240:020}.log"
+    damaged = with_bytes(log.read_bytes(), 300, b"\xff")
+    (partition / f"{log.name}.gz").write_bytes(gzip.compress(damaged)[:-700])
+    log.unlink()
+    return Path(partition)
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_what_is_found_in_a_log_before_its_lost_bytes_counts(
+    jobs: str, partly_read: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "MANY_BYTES", 0)
+    monkeypatch.setattr(parallel, "SMALL", 0)
+    done = kfmt("verify-crc", partly_read, "--json", "--jobs", jobs)
+    summary = done.of("summary")[0]
+    assert (done.code, done.codes) == (3, ["crc-mismatch"])
+    assert (summary["files"], summary["errors"], summary["unread"]) == (6, 1, 1)
+    assert len(done.of("file")) == 6
+    assert done.err.count("the file ends inside a frame") == 1
+
+
+def test_logs_after_one_with_lost_bytes_are_streamed(partly_read: Path) -> None:
+    done = kfmt("cat", partly_read, "-f", "%o\n")
+    offsets = list(map(int, done.out.split()))
+    lost = [*range(240, 260), *range(440, 480)]  # of the damaged batch, and of the missing end
+    assert offsets == [offset for offset in range(1500) if offset not in lost]
+    assert done.code == 3
+    assert done.err.count("the file ends inside a frame") == 1
+
+
+def test_segments_that_are_not_rebuilt_are_told(partly_read: Path, tmp_path: Path) -> None:
+    done = kfmt("rebuild-index", partly_read, tmp_path / "new")
+    assert done.code == 3
+    assert f"{240:020}.log.gz: neither this segment nor the 5 after it were rebuilt" in done.err

@@ -18,6 +18,7 @@ from kfmt_cli.checks.registry import log_checks
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding, in_order
 from kfmt_cli.log.block import Block, is_legacy, runs
 from kfmt_cli.log.decoding import read_for_checks
@@ -172,6 +173,15 @@ class Verifier:
                 yield from total.join(stretch)
             reader = log.reader
             return Verified(reader.bytes_read, reader.n_batches, total.records, total.extent)
+
+    def tried(
+        self, file: Input, advance: Callable[[int], None] = lambda _: None
+    ) -> Generator[Finding, None, Verified | InputError]:
+        """The same, for a file that it may be impossible to read to the end."""
+        try:
+            return (yield from self.findings(file, advance))
+        except InputError as error:
+            return error
 
     def _ahead(
         self,

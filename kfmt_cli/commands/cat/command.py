@@ -73,13 +73,14 @@ class Cat:
         for file in wanted.logs(partition.logs):
             findings = Findings(self.run.most_findings)
             read = file, 0
-            for _, block in blocks_of([file]):
-                self.run.tell(block.findings, findings)
-                if self.follow:
-                    read = file, end_of_whole(block, read[1])
-                self._block(file, block, wanted, findings)
-                if self.most == 0:
-                    return
+            with self.run.complaining():
+                for _, block in blocks_of([file]):
+                    self.run.tell(block.findings, findings)
+                    if self.follow:
+                        read = file, end_of_whole(block, read[1])
+                    self._block(file, block, wanted, findings)
+                    if self.most == 0:
+                        return
             self.run.left_out(file.name, findings)
         if self.follow:
             findings = Findings(self.run.most_findings)

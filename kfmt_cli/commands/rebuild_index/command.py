@@ -17,7 +17,7 @@ from kfmt_cli.disk.names import offset_of_name
 from kfmt_cli.disk.opening import is_on_disk
 from kfmt_cli.disk.targets import targets
 from kfmt_cli.disk.tree import listing, size_of
-from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.errors import Caught, InputError, UsageError
 from kfmt_cli.findings.finding import has_errors
 from kfmt_cli.render.style import safe
 from kfmt_cli.rows.result import Result, ResultType
@@ -123,7 +123,8 @@ class Rebuild:
             yield below, sorted(logs, key=lambda log: log.base)
 
     def _rebuilt(self, logs: list[Input], progress: Progress) -> Iterator[Rebuilt]:
-        with self.run.complaining():
+        left = list(logs)
+        with Caught(lambda error: self._stopped(error, left)):
             interval = self.interval
             if interval is None:
                 interval = interval_of(Path(logs[0].path).parent)
@@ -133,8 +134,16 @@ class Rebuild:
                 result = Result(REBUILT, done.log.name, done.log.kind.name, numbers)
                 result.take(done.findings)
                 self._is_damaged |= not done.is_kept
+                del left[0]
                 yield done
                 self.run.all(told(result))
+
+    def _stopped(self, error: InputError, left: list[Input]) -> None:
+        """Report a log that cannot be read: the producers of later ones depend on it."""
+        self.run.complain(str(error))
+        if len(left) > 1:
+            words = f"neither this segment nor the {len(left) - 1} after it were rebuilt"
+            self.run.sink.note(f"{safe(left[0].name)}: {words}\n")
 
     def _swaps(self, logs: list[Input]) -> list[Input]:
         """Completed .swap files of a partition whose directory was given, and the logs that a

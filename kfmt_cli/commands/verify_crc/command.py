@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from kfmt_cli.checks.log.verifier import Returning, Verified, Verifier
+from kfmt_cli.checks.log.verifier import Returning, Verifier
 from kfmt_cli.checks.partition.folder import FolderChecks
 from kfmt_cli.commands.run import Event, Run, told
 from kfmt_cli.commands.verify_crc.log_work import CheckedLog, LogWork
@@ -101,42 +101,28 @@ class Verify:
         checks = FolderChecks()
         for file in group.files:
             outcome = next(found)
-            verified = None
+            result = self._result(file.name, _kind_name(file))
             if outcome is None:
-                verified = yield from self._stream(file, advance)
-            elif isinstance(outcome, InputError):
-                yield outcome
+                check = Returning(self.verifier.tried(file, advance))
+                yield from _counted(result, check)
+                verified = check.value
             else:
-                verified, findings = outcome
-                result = self._result(file.name, _kind_name(file))
+                verified, findings = (outcome, []) if isinstance(outcome, InputError) else outcome
                 yield from _counted(result, findings)
-                yield self._finished(result, verified)
-            checks.take(file, verified)
+            if isinstance(verified, InputError):
+                yield verified
+                result.is_partial, whole = True, None
+            else:
+                result.numbers = {name: getattr(verified, name) for name in LOG_RESULT.numbers}
+                whole = verified
+            yield result
+            checks.take(file, whole)
         if group.folder is not None and (across := checks.finish(group.folder, given)):
             kind = "partition" if any(map(is_segment, group.files)) else "directory"
             result = self._result(group.folder.name, kind)
             result.of_directory = True
             yield from _counted(result, across)
             yield result
-
-    def _stream(
-        self, file: Input, advance: Callable[[int], None]
-    ) -> Generator[Event, None, Verified | None]:
-        """Check a file in this process, yielding findings as they are made."""
-        result = self._result(file.name, _kind_name(file))
-        found = Returning(self.verifier.findings(file, advance))
-        try:
-            yield from _counted(result, found)
-        except InputError as error:
-            yield error
-            return None
-        yield self._finished(result, found.value)
-        return found.value
-
-    @staticmethod
-    def _finished(result: Result, verified: Verified) -> Result:
-        result.numbers = {number: getattr(verified, number) for number in LOG_RESULT.numbers}
-        return result
 
     def _result(self, name: str, kind: str) -> Result:
         return Result(LOG_RESULT, name, kind, findings=Findings(self.most_findings))

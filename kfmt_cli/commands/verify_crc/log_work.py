@@ -14,6 +14,7 @@ from kfmt_cli.checks.log.extent import Extent
 from kfmt_cli.checks.log.verifier import MOST_HANDED, Stretch, Verified, Verifier, all_of
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding, in_order
 from kfmt_cli.log.decoding import read_for_checks
 from kfmt_cli.log.pack import is_packable
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 LEAST_PIECE, MOST_PIECE = 16 << 20, 256 << 20
 
 
-CheckedLog = tuple[Verified, list[Finding]]
-"""The result for one log."""
+CheckedLog = tuple[Verified | InputError, list[Finding]]
+"""The result for one log, or what prevents it, with the findings up to there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class LogWork(Work[Input, CheckedLog, PieceFindings]):
         return [None if known is None else (known, []) for known in found]
 
     def alone(self, item: Input) -> CheckedLog | None:
-        return all_of(replace(self.verifier, workers=0).findings(item))
+        return all_of(replace(self.verifier, workers=0).tried(item))
 
     def parts(self, item: Input, size: int, jobs: int) -> list[Piece]:
         if item.kind is not LOG or not self.verifier.deep:
