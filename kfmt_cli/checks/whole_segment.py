@@ -24,8 +24,6 @@ class CheckedSegment:
     """The result for one segment."""
 
     verified: Verified
-    log_findings: list[Finding] = field(default_factory=list)
-    """Findings about the log that were not yielded while it was read."""
     index_findings: list[Findings] = field(default_factory=list)
     """Findings about each of its indexes."""
     unread: InputError | None = None

@@ -10,7 +10,7 @@ import pytest
 from kfmt_cli.checks.history.facts import LogPrint
 from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.checks.log.verifier import Verifier, all_of
-from kfmt_cli.checks.whole_segment import SegmentChecker
+from kfmt_cli.checks.whole_segment import CheckedSegment, SegmentChecker
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.tree import listing
 from tests.support.rebuild import batch_of, record, with_crc
@@ -74,6 +74,7 @@ def test_equal_batches_have_equal_prints(tmp_path: Path) -> None:
         assert small.history is not None
         done = all_of(checker.check(segment))
         assert done is not None
+        assert isinstance(done[0], CheckedSegment)
         assert done[0].history is not None
         assert done[0].history.print == small.history.print
         return small.history.print

@@ -45,12 +45,13 @@ def test_what_is_found_in_a_log_before_its_lost_bytes_counts(
 ) -> None:
     monkeypatch.setattr(processes, "MANY_BYTES", 0)
     monkeypatch.setattr(parallel, "SMALL", 0)
-    done = kfmt("verify-crc", partly_read, "--json", "--jobs", jobs)
-    summary = done.of("summary")[0]
-    assert (done.code, done.codes) == (3, ["crc-mismatch"])
-    assert (summary["files"], summary["errors"], summary["unread"]) == (6, 1, 1)
-    assert len(done.of("file")) == 6
-    assert done.err.count("the file ends inside a frame") == 1
+    for command, n_files in ("verify-crc", 6), ("check", 0):
+        done = kfmt(command, partly_read, "--json", "--jobs", jobs)
+        summary = done.of("summary")[0]
+        assert (done.code, done.codes) == (3, ["crc-mismatch"])
+        assert (summary["errors"], summary["unread"]) == (1, 1)
+        assert len(done.of("file")) == n_files
+        assert done.err.count("the file ends inside a frame") == 1
 
 
 def test_logs_after_one_with_lost_bytes_are_streamed(partly_read: Path) -> None:
@@ -60,6 +61,11 @@ def test_logs_after_one_with_lost_bytes_are_streamed(partly_read: Path) -> None:
     assert offsets == [offset for offset in range(1500) if offset not in lost]
     assert done.code == 3
     assert done.err.count("the file ends inside a frame") == 1
+
+
+def test_logs_that_are_written_together_were_read(partly_read: Path) -> None:
+    done = kfmt("dump", "--records", "--json", partly_read)
+    assert "kfmt: 6 files read, 1 could not be read\n" in done.err
 
 
 def test_segments_that_are_not_rebuilt_are_told(partly_read: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from kfmt_cli.checks.base import LogCheck, Scope
 from kfmt_cli.checks.log.extent import Extent
@@ -108,21 +108,28 @@ def declared(run: Block) -> int:
 G = TypeVar("G")
 
 
+Checked: TypeAlias = tuple[G | InputError, list[Finding]]
+"""What a check returns, or why it ended early, and its findings up to there."""
+
+
 class Returning(Generic[G]):
     """Iterates over the findings of a check and keeps what it returns."""
 
-    value: G
-    """Set after the last finding."""
+    value: G | InputError
+    """Set after the last finding; an error if the input cannot be read to its end."""
 
     def __init__(self, found: Generator[Finding, None, G]) -> None:
         self._found = found
 
     def __iter__(self) -> Iterator[Finding]:
-        self.value = yield from self._found
+        try:
+            self.value = yield from self._found
+        except InputError as error:
+            self.value = error
 
 
-def all_of(found: Generator[Finding, None, G]) -> tuple[G, list[Finding]] | None:
-    """What a check returns, and its findings; None if it makes more than `MOST_HANDED`."""
+def all_of(found: Generator[Finding, None, G]) -> Checked[G] | None:
+    """The result of a check; None if it makes more findings than `MOST_HANDED`."""
     check = Returning(found)
     held = list(islice(check, MOST_HANDED + 1))
     return (check.value, held) if len(held) <= MOST_HANDED else None
@@ -173,15 +180,6 @@ class Verifier:
                 yield from total.join(stretch)
             reader = log.reader
             return Verified(reader.bytes_read, reader.n_batches, total.records, total.extent)
-
-    def tried(
-        self, file: Input, advance: Callable[[int], None] = lambda _: None
-    ) -> Generator[Finding, None, Verified | InputError]:
-        """The same, for a file that it may be impossible to read to the end."""
-        try:
-            return (yield from self.findings(file, advance))
-        except InputError as error:
-            return error
 
     def _ahead(
         self,

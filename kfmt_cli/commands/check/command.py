@@ -14,7 +14,7 @@ from kfmt_cli.broker.start.own_files import is_log_directory
 from kfmt_cli.broker.version import PredictedFor
 from kfmt_cli.checks.history.scopes import HistoryCheck
 from kfmt_cli.checks.index.checker import IndexChecker
-from kfmt_cli.checks.log.verifier import Returning, Verified, Verifier
+from kfmt_cli.checks.log.verifier import Checked, Returning, Verified, Verifier
 from kfmt_cli.checks.partition.folder import FolderChecks
 from kfmt_cli.checks.whole_segment import CheckedSegment, SegmentChecker
 from kfmt_cli.commands.check.checked_directory import CHECK_RESULT, CheckedDirectory
@@ -191,7 +191,7 @@ class CheckPaths:
     def _group(
         self,
         group: SegmentGroup,
-        checked: Iterator[Outcome[CheckedSegment]],
+        checked: Iterator[Outcome[Checked[CheckedSegment]]],
         partitions: CheckedPartitions,
         advance: Callable[[int], None],
     ) -> None:
@@ -225,20 +225,20 @@ class CheckPaths:
         self,
         segment: Segment,
         log: Input,
-        outcome: Outcome[CheckedSegment],
+        outcome: Outcome[Checked[CheckedSegment]],
         advance: Callable[[int], None],
     ) -> CheckedSegment | None:
         """Report on one segment; None if its log could not be read."""
-        done = outcome
-        if done is None:
+        found: list[Finding] = []
+        if outcome is None:
             self._sizes[log.name] = size_of(log)
-            found = Returning(self._checker.check(segment, advance))
-            try:
-                self._findings(found)
-                done = found.value
-            except InputError as error:
-                done = error
+            check = Returning(self._checker.check(segment, advance))
+            self._findings(check)
+            done = check.value
+        else:
+            done, found = (outcome, found) if isinstance(outcome, InputError) else outcome
         if isinstance(done, InputError):
+            self._findings(found)
             self._unread(done)
             if isinstance(done, LostBytesError):
                 self._report_of(log.name).partly_read += 1
@@ -248,7 +248,7 @@ class CheckPaths:
         if self.counted is not None and done.numbers is not None:
             self.counted.numbers[log.path] = done.numbers
         self._verified(log, done.verified)
-        self._findings(done.log_findings)
+        self._findings(found)
         self._of_indexes += done.index_findings
         if done.unread is not None:
             self._unread(done.unread)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from kfmt_cli.checks.log.verifier import all_of
+from kfmt_cli.checks.log.verifier import Checked, all_of
 from kfmt_cli.checks.whole_segment import CheckedSegment, SegmentChecker
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
 from kfmt_cli.disk.segment import Segment
@@ -43,7 +43,7 @@ def sized(groups: list[SegmentGroup]) -> list[tuple[Segment, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentWork(Work[Segment, CheckedSegment, None]):
+class SegmentWork(Work[Segment, Checked[CheckedSegment], None]):
     """Checks segments, each read once."""
 
     is_threaded = True
@@ -52,16 +52,12 @@ class SegmentWork(Work[Segment, CheckedSegment, None]):
     def is_packed(self, item: Segment) -> bool:
         return item.log is not None and is_packable(item.log)
 
-    def together(self, items: Sequence[Segment]) -> list[CheckedSegment | None]:
-        return self.checker.small(items)
+    def together(self, items: Sequence[Segment]) -> list[Checked[CheckedSegment] | None]:
+        found = self.checker.small(items)
+        return [None if checked is None else (checked, []) for checked in found]
 
-    def alone(self, item: Segment) -> CheckedSegment | None:
+    def alone(self, item: Segment) -> Checked[CheckedSegment] | None:
         if item.log is None:
             return None
         checker = replace(self.checker, logs=replace(self.checker.logs, workers=0))
-        done = all_of(checker.check(item))
-        if done is None:
-            return None
-        checked, found = done
-        checked.log_findings += found
-        return checked
+        return all_of(checker.check(item))

@@ -129,8 +129,10 @@ class Dump:
         from kfmt_cli.checks.log.packs import packs
 
         units = packs(chain(first, files))  # the others are listed while these are read
-        for unit in map_ordered(self._pack, units, self.jobs, lambda files: len(files) == 1):
-            for piece in unit:
+        packed = map_ordered(self._pack, units, self.jobs, lambda files: len(files) == 1)
+        for pieces, n_read in packed:
+            self._n_read += n_read
+            for piece in pieces:
                 if isinstance(piece, Input):
                     self._file(piece)
                 else:
@@ -138,13 +140,15 @@ class Dump:
                     self.run.host.write(piece)
                     recycle(piece)
 
-    def _pack(self, files: list[Input]) -> list[Input | memoryview]:
-        """The text of a pack; returns the files themselves that must be read individually."""
+    def _pack(self, files: list[Input]) -> tuple[list[Input | memoryview], int]:
+        """The text of a pack, and how many files that is of; the files themselves that must be read
+        individually."""
         if len(files) == 1:
-            return [*files]
+            return [*files], 0
         from kfmt_cli.commands.dump.dump_packs import written
 
-        return written(self.run.sink, self.reading, self._decoder_of, files)
+        pieces = written(self.run.sink, self.reading, self._decoder_of, files)
+        return pieces, len(files) - sum(isinstance(piece, Input) for piece in pieces)
 
     def _decoder_of(self, file: Input) -> Decoder | None:
         known = self.decoder or decoder_for(self.topic or topic_of(file))

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from kfmt_cli.checks.log.verifier import Returning, Verifier
+from kfmt_cli.checks.log.verifier import Checked, Returning, Verified, Verifier
 from kfmt_cli.checks.partition.folder import FolderChecks
 from kfmt_cli.commands.run import Event, Run, told
-from kfmt_cli.commands.verify_crc.log_work import CheckedLog, LogWork
+from kfmt_cli.commands.verify_crc.log_work import LogWork
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
 from kfmt_cli.disk.names import identity
@@ -93,7 +93,7 @@ class Verify:
         self,
         group: _Files,
         given: Collection[str],
-        found: Iterator[Outcome[CheckedLog]],
+        found: Iterator[Outcome[Checked[Verified]]],
         advance: Callable[[int], None],
     ) -> Iterator[Event]:
         """Yield the events of the files of a group, then findings across them. given: the real
@@ -103,7 +103,7 @@ class Verify:
             outcome = next(found)
             result = self._result(file.name, _kind_name(file))
             if outcome is None:
-                check = Returning(self.verifier.tried(file, advance))
+                check = Returning(self.verifier.findings(file, advance))
                 yield from _counted(result, check)
                 verified = check.value
             else:

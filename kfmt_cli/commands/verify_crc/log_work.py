@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kfmt_cli.checks.log.extent import Extent
-from kfmt_cli.checks.log.verifier import MOST_HANDED, Stretch, Verified, Verifier, all_of
+from kfmt_cli.checks.log.verifier import MOST_HANDED, Checked, Stretch, Verified, Verifier, all_of
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding, in_order
 from kfmt_cli.log.decoding import read_for_checks
 from kfmt_cli.log.pack import is_packable
@@ -25,10 +24,6 @@ if TYPE_CHECKING:
     from kfmt_cli.sharing.read_piece import Edges
 
 LEAST_PIECE, MOST_PIECE = 16 << 20, 256 << 20
-
-
-CheckedLog = tuple[Verified | InputError, list[Finding]]
-"""The result for one log, or what prevents it, with the findings up to there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +38,7 @@ class PieceFindings:
 
 
 @dataclass(frozen=True, slots=True)
-class LogWork(Work[Input, CheckedLog, PieceFindings]):
+class LogWork(Work[Input, Checked[Verified], PieceFindings]):
     """Checks logs."""
 
     verifier: Verifier
@@ -51,14 +46,14 @@ class LogWork(Work[Input, CheckedLog, PieceFindings]):
     def is_packed(self, item: Input) -> bool:
         return is_packable(item)
 
-    def together(self, items: Sequence[Input]) -> list[CheckedLog | None]:
+    def together(self, items: Sequence[Input]) -> list[Checked[Verified] | None]:
         from kfmt_cli.checks.log.packs import checked_pack, verified
 
         found = verified(checked_pack(items), self.verifier.deep, self.verifier.limit)
         return [None if known is None else (known, []) for known in found]
 
-    def alone(self, item: Input) -> CheckedLog | None:
-        return all_of(replace(self.verifier, workers=0).tried(item))
+    def alone(self, item: Input) -> Checked[Verified] | None:
+        return all_of(replace(self.verifier, workers=0).findings(item))
 
     def parts(self, item: Input, size: int, jobs: int) -> list[Piece]:
         if item.kind is not LOG or not self.verifier.deep:
@@ -86,7 +81,7 @@ class LogWork(Work[Input, CheckedLog, PieceFindings]):
         findings = in_order([*first, *reader.findings])
         return PieceFindings(piece, stretch.records, stretch.extent, reader.edges, findings)
 
-    def joined(self, parts: list[PieceFindings]) -> CheckedLog | None:
+    def joined(self, parts: list[PieceFindings]) -> Checked[Verified] | None:
         from kfmt_cli.sharing.seams import Seam, is_torn
 
         if is_torn(part.edges for part in parts):
