@@ -38,6 +38,8 @@ def located(path: str) -> str:
     """The path in the form in which it is shown, once the tree that it leads to is known; raises
     InputError."""
     path = plain(path)
+    if os.sep not in path and not is_there(path) and _is_packed_at(path):
+        path = f"{os.curdir}{os.sep}{path}"  # its tree begins at the directory
     if not is_local(path):
         store, below = _store_at(path)
         store.find(below)
@@ -159,14 +161,18 @@ def _has_other_form(path: str, above: str) -> bool:
     """Whether what a path leads to may be stored in another form: a file compressed as a whole, or
     a partition in tiered storage. above: the nearest directory that is there."""
     name, _, below = path[len(above) :].strip(os.sep).partition(os.sep)
-    if not below and any(
-        is_packed(name + suffix) and is_there(path + suffix) for suffix in PACKED_SUFFIXES
-    ):
+    if not below and _is_packed_at(path):
         return True
     if place_of(name)[0] is None:
         return False
     files = (file for folder in walk(above, lambda _: None) for file in folder.files)
     return any(file.endswith(MANIFEST) for file in files)
+
+
+def _is_packed_at(path: str) -> bool:
+    """Whether the file that a path leads to is there compressed as a whole."""
+    packed = (path + suffix for suffix in PACKED_SUFFIXES)
+    return any(is_packed(PurePath(file).name) and is_there(file) for file in packed)
 
 
 def _archive_in(path: str) -> str | None:

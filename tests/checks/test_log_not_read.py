@@ -72,3 +72,13 @@ def test_segments_that_are_not_rebuilt_are_told(partly_read: Path, tmp_path: Pat
     done = kfmt("rebuild-index", partly_read, tmp_path / "new")
     assert done.code == 3
     assert f"{240:020}.log.gz: neither this segment nor the 5 after it were rebuilt" in done.err
+
+
+def test_a_partition_of_which_no_log_is_read_to_its_end_has_a_next_step(tmp_path: Path) -> None:
+    log = tmp_path / f"orders-0/{0:020}.log.gz"
+    log.parent.mkdir()
+    log.write_bytes(gzip.compress((ORDERS.parent / f"{0:020}.log").read_bytes())[:-700])
+    done = kfmt("check", tmp_path)
+    assert done.code == 3
+    assert f"kfmt salvage {log.parent} DST   copies every undamaged batch to DST" in done.out
+    assert "1 directory, 0 segments, 0 records, 0 of these damaged, 1 not read" in done.out

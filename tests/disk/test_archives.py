@@ -301,6 +301,14 @@ def test_a_packed_file_of_which_nothing_can_be_read_is_not_an_empty_one(tmp_path
             assert f"logs/orders-0/{240:020}.log.gz: cannot be decompressed: " in done.err
 
 
+def test_a_packed_log_opens_by_its_plain_name_alone(tmp_path: Path) -> None:
+    log = BROKER / "orders-0" / f"{480:020}.log"
+    (tmp_path / f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
+    of_log = ran("cat", log, cwd=tmp_path).out
+    for path in (log.name, f"./{log.name}", tmp_path / log.name):
+        assert ran("cat", path, cwd=tmp_path).out == of_log
+
+
 def test_a_path_that_does_not_exist_is_named(tmp_path: Path) -> None:
     folder = tmp_path / "a/orders-0"
     folder.mkdir(parents=True)

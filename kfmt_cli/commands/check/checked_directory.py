@@ -52,7 +52,8 @@ class CheckedDirectory(Tally):
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to report about it."""
-        return not (self.segments or self.records or self.starts or self.all)
+        seen = self.segments, self.records, self.partly_read, self.starts, self.all
+        return not any(seen)
 
     @property
     def is_bad(self) -> bool:
