@@ -23,7 +23,7 @@ from typing import IO, Any, cast
 from kfmt_cli.core.compressed_files import packed_suffix, reader
 from kfmt_cli.core.source import Source, as_file
 from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.trees import Tree, path_in
+from kfmt_cli.disk.trees import Tree, Trouble, path_in, told_of
 from kfmt_cli.errors import InputError
 
 _OTHERS: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open}
@@ -56,7 +56,7 @@ class Archive(Tree):
     _folder: str = ""
     _trouble: InputError | None = None
     """Why it cannot be read."""
-    _left_out: list[str] = field(default_factory=list)
+    _left_out: list[Trouble] = field(default_factory=list)
 
     def real(self, below: str) -> str:
         if self._trouble is not None:
@@ -86,7 +86,7 @@ class Archive(Tree):
         return self.stored.opened(self.top)
 
     def troubles(self, below: str) -> list[str]:
-        return [] if below else self._left_out
+        return told_of(self._left_out, below)
 
 
 def scratch() -> str:
@@ -106,7 +106,7 @@ def scratch() -> str:
     return str(claim.inside)
 
 
-def _unpack(archive: str, opened: Callable[[], Source], to: str) -> list[str]:
+def _unpack(archive: str, opened: Callable[[], Source], to: str) -> list[Trouble]:
     """Unpack an archive into a directory; the members that are left out, with reasons. Raises
     InputError."""
     shown = name_text(archive)
@@ -145,7 +145,7 @@ class _Contents:
 
     links: dict[str, str] = field(default_factory=dict)
     """Names and targets of links."""
-    troubles: list[str] = field(default_factory=list)
+    troubles: list[Trouble] = field(default_factory=list)
     """Members that are left out, with reasons."""
 
 
@@ -169,7 +169,7 @@ def _of_zip(file: Any, archive: str, found: _Contents) -> Iterator[Member]:
     with zipfile.ZipFile(file) as packed:
         for info in packed.infolist():
             if not info.filename:
-                found.troubles.append(f"{archive}: a member without a name, skipped")
+                found.troubles.append(("", f"{archive}: a member without a name, skipped"))
                 continue
             name = _named(info.filename, archive, found)
             if info.is_dir() or not name:
@@ -191,7 +191,7 @@ def _of_tar(source: Any, archive: str, found: _Contents) -> Iterator[Member]:
             if name and member.isreg():
                 if member.sparse and member.size > _MOST_SPARSE:
                     words = f"sparse file of {member.size} bytes, skipped"
-                    found.troubles.append(f"{archive}: {name_text(name)}: {words}")
+                    found.troubles.append((name, f"{archive}: {name_text(name)}: {words}"))
                     continue
                 yield name, member.mtime, cast(IO[bytes], tar.extractfile(member))
             elif name and member.islnk():
@@ -205,7 +205,7 @@ def _named(name: str, archive: str, found: _Contents) -> str:
     below = _below(name)
     if not below and PurePosixPath(name).name:
         words = f"{archive}: {name_text(name)}: points outside the archive, skipped"
-        found.troubles.append(words)
+        found.troubles.append(("", words))
     return below
 
 

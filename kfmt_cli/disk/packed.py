@@ -13,7 +13,15 @@ from kfmt_cli.core.source import Source, as_file
 from kfmt_cli.core.urls import name_text
 from kfmt_cli.disk.archive import unpacking_words, write_file
 from kfmt_cli.disk.names import is_packed
-from kfmt_cli.disk.trees import DirectoryEntries, Overlay, StoredEntry, opened_on_disk, path_in
+from kfmt_cli.disk.trees import (
+    DirectoryEntries,
+    Overlay,
+    StoredEntry,
+    Trouble,
+    opened_on_disk,
+    path_in,
+    told_of,
+)
 from kfmt_cli.errors import InputError, LostBytesError
 
 
@@ -23,7 +31,7 @@ class PackedFiles(Overlay):
     their directory is listed. folder: where to."""
 
     folder: str
-    _left_out: dict[str, None] = field(default_factory=dict)
+    _left_out: dict[Trouble, None] = field(default_factory=dict)
     _cut: dict[str, InputError] = field(default_factory=dict)
     """Why the rest of a file cannot be unpacked."""
 
@@ -43,7 +51,8 @@ class PackedFiles(Overlay):
                 files.append(StoredEntry(plain, to.stat(), entry.name))
             else:
                 words = f"not read: {plain} is next to it, which brokers read"
-                self._left_out[f"{name_text(path_in(self.path, path))}: {words}"] = None
+                words = f"{name_text(path_in(self.path, path))}: {words}"
+                self._left_out[path, words] = None
         return replace(found, files=files)
 
     def _unpacked(self, below: str) -> str | None:
@@ -73,7 +82,7 @@ class PackedFiles(Overlay):
         return True
 
     def troubles(self, below: str) -> list[str]:
-        return [*Overlay.troubles(self, below), *(() if below else self._left_out)]
+        return [*Overlay.troubles(self, below), *told_of(self._left_out, below)]
 
     def _unpack(self, below: str, to: Path) -> None:
         """Unpack a file, or what can be unpacked of it."""
@@ -85,8 +94,9 @@ class PackedFiles(Overlay):
                 write_file(to, modified, cast(IO[bytes], stream))
         except InputError as error:
             to.touch()  # not yet there if the file cannot be opened
-            self._cut[below.removesuffix(packed_suffix(below))] = error
-            self._left_out[str(error)] = None
+            plain = below.removesuffix(packed_suffix(below))
+            self._cut[plain] = error
+            self._left_out[plain, str(error)] = None
             os.truncate(to, to.stat().st_size + 1)
             os.utime(to, (modified, modified))
         except OSError as error:

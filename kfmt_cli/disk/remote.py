@@ -7,13 +7,14 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import ClassVar
 
 from kfmt_cli.core.small_objects import fetched
 from kfmt_cli.core.source import Source
 from kfmt_cli.core.stored_source import StoredSource
 from kfmt_cli.core.stores import StoredFile, about, files_in
-from kfmt_cli.disk.trees import DirectoryEntries, Listing, Tree, is_at
+from kfmt_cli.disk.trees import DirectoryEntries, Listing, Tree, Trouble, is_at, told_of
 from kfmt_cli.errors import InputError
 
 MOST_KEPT = 256  # objects
@@ -50,7 +51,7 @@ class Store(Tree):
 
     _listing: Listing = field(default_factory=Listing)
     _recent: RecentObjects = field(default_factory=RecentObjects)
-    _troubles: dict[str, list[str]] = field(default_factory=dict)
+    _troubles: dict[str, list[Trouble]] = field(default_factory=dict)
     """Messages about the objects that have no place in a directory, by the directory listed."""
     _whole: set[str] = field(default_factory=set)
     """The directories that were listed with all that is below them."""
@@ -83,16 +84,17 @@ class Store(Tree):
                 found = about(self._url(below))
                 list(self._put(iter([] if found is None else [found])))
 
-    def _put(self, listed: Iterator[StoredFile]) -> Iterator[str]:
+    def _put(self, listed: Iterator[StoredFile]) -> Iterator[Trouble]:
         """Take the objects that can be files in a directory; yields messages about the others."""
         for file in listed:
             below = file.path.partition("://")[2]
             if file.trouble:
-                yield f"{file.path}: {file.trouble}"
+                yield below, f"{file.path}: {file.trouble}"
             elif "//" in below or {"..", "."} & set(below.split("/")):
-                yield f"{file.path}: not a valid file name"
+                yield below, f"{file.path}: not a valid file name"
             elif not 0 <= file.size <= MOST_BYTES:
-                yield f"{file.path}: the store lists an impossible size, {file.size} bytes"
+                words = f"the store lists an impossible size, {file.size} bytes"
+                yield below, f"{file.path}: {words}"
             else:
                 self._listing.add(below, file.size, file.modified)
 
@@ -117,4 +119,4 @@ class Store(Tree):
         del below
 
     def troubles(self, below: str) -> list[str]:
-        return self._troubles.get(below, [])
+        return told_of(chain.from_iterable(self._troubles.values()), below)

@@ -46,7 +46,7 @@ class GivenPath:
     folders: list[Folder] = field(default_factory=list)
     """The directory and those under it that a broker would use."""
     unlisted: list[str] = field(default_factory=list)
-    """Messages about the directories that could not be listed."""
+    """Messages about what could not be listed or put together."""
 
     def in_use(self, tell: Callable[[str], None]) -> GivenPath:
         """The same without the marked directories under it: copies, or data that a broker has set
@@ -137,11 +137,14 @@ def target_of(path: str, *, takes_pipe: bool = False) -> GivenPath:
         unlisted = list(dict.fromkeys([*troubles(path), *unlisted]))
         return GivenPath(path, None, folders, unlisted)
     if not path or (path != PIPE and _is_missing(path)):
+        if why := troubles(path):
+            raise InputError(why[0])
         words = f"{name_text(path)}: No such file or directory"
         raise InputError(words, file=path, is_gone=True)
     if is_redpanda_log(Path(path).name):
         raise InputError(f"{name_text(path)}: {REDPANDA}")
-    return GivenPath(path, file_given(path))
+    file = file_given(path)
+    return GivenPath(path, file, unlisted=troubles(path))
 
 
 def normalized(path: str) -> str:

@@ -21,7 +21,7 @@ import zstandard
 from kfmt_cli.core.parallel import CONNECTIONS, map_ordered
 from kfmt_cli.core.source import BytesSource, Source
 from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.names import MANIFEST, STORED_INDEXES, STORED_STEM
+from kfmt_cli.disk.names import MANIFEST, STORED_INDEXES, STORED_STEM, stored_place
 from kfmt_cli.disk.opening import file_at, open_source, status_of
 from kfmt_cli.disk.tiered_keys import PrivateKey, Unlock
 from kfmt_cli.disk.tiered_manifest import (
@@ -34,7 +34,7 @@ from kfmt_cli.disk.tiered_manifest import (
     manifest_at,
 )
 from kfmt_cli.disk.tree import Folder
-from kfmt_cli.disk.trees import DirectoryEntries, Listing, Overlay, path_in
+from kfmt_cli.disk.trees import DirectoryEntries, Listing, Overlay, Trouble, path_in, told_of
 from kfmt_cli.errors import InputError, LostBytesError
 
 LOG = ".log"
@@ -55,9 +55,9 @@ class StoredLog:
     path: str
     """The object that contains the chunks."""
     ends: list[int]
-    """The end of each chunk present, in stored bytes."""
-    needed: int
-    """The size of the object if it is complete."""
+    """The end of each chunk, in stored bytes."""
+    there: int
+    """The size of the object; less than the last end if it is cut."""
     unlock: Unlock | None
     opened: Opened = open_source
     modified: int = 0
@@ -70,13 +70,20 @@ class StoredLog:
 
     @property
     def size(self) -> int:
-        """The original bytes present."""
+        """The original bytes."""
         total = self.chunking.chunk_index.original_file_size
         return min(total, len(self.ends) * self.chunk_size)
+
+    @property
+    def missing(self) -> int:
+        """The bytes by which the object is too short; negative if it has more than the chunks."""
+        return (self.ends[-1] if self.ends else 0) - self.there
 
     def chunk(self, number: int, stored: Source) -> bytes:
         """A chunk as the broker had it; raises InputError, and LostBytesError if it is damaged.
         stored: the object."""
+        if self.ends[number] > self.there:
+            raise self._lost(number, f"is missing: the object is {self.missing} bytes too short")
         start = self.ends[number - 1] if number else 0
         plain = min(self.chunk_size, self.size - number * self.chunk_size)
         length = self.ends[number] - start
@@ -156,8 +163,8 @@ class Bucket(Overlay):
     key: PrivateKey | None = None
     is_whole: bool = False
     """Whether nothing else is to be read there."""
-    _left_out: list[str] = field(default_factory=list)
-    """Messages about unreadable or incomplete objects."""
+    _left_out: list[Trouble] = field(default_factory=list)
+    """What is wrong with objects that are unreadable or incomplete."""
     _logs: dict[str, StoredLog] = field(default_factory=dict)
     _files: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     """The bytes of the other files, and their times."""
@@ -223,19 +230,32 @@ class Bucket(Overlay):
         return self._folders[below][1] if below in self._folders else Overlay.identity(self, below)
 
     def troubles(self, below: str) -> list[str]:
-        return [*Overlay.troubles(self, below), *(() if below else self._left_out)]
+        objects = self._objects_of(below)
+        return [*Overlay.troubles(self, objects), *told_of(self._left_out, objects)]
+
+    def _objects_of(self, below: str) -> str:
+        """The path of the objects that a log or a partition has been put together from, or would
+        have been if they could be read."""
+        if below in self._logs or below in self._folders:
+            return self.identity(below).removeprefix(self.path).strip(os.sep).removesuffix(LOG)
+        for objects, _ in self._left_out:
+            if _partition_of(objects) == below:
+                return objects.rpartition(os.sep)[0]
+        return below
 
     def take(self, folder: Folder) -> None:
         """Put together every segment in a directory, in order."""
         files = [Path(name) for name in folder.files]
         stems = [file.stem for file in files if file.suffix == MANIFEST]
         named = [(f"{folder.path}/{stem}", f"{folder.name}/{stem}") for stem in stems]
-        for segment in map_ordered(self._read, named, CONNECTIONS):
-            self._put(segment)
+        segments = map_ordered(self._read, named, CONNECTIONS)
+        for (stem, _), segment in zip(named, segments, strict=True):
+            self._put(stem, segment)
         for file in files:
             is_part = file.suffix in (LOG, STORED_INDEXES) and STORED_STEM.match(file.stem)
             if is_part and file.stem not in stems:
-                self._left_out.append(f"{folder.name}/{file.name}: no manifest, skipped")
+                words = f"{folder.name}/{file.name}: no manifest, skipped"
+                self._leave_out(f"{folder.path}/{file.stem}", words)
 
     def segment(self, stem: str, shown: str) -> str:
         """Put a segment together, and return the path of its log below this one; raises InputError.
@@ -244,9 +264,9 @@ class Bucket(Overlay):
         """
         if self._logs:
             return next(iter(self._logs))
-        log = self._put(self._read((stem, shown)))
+        log = self._put(stem, self._read((stem, shown)))
         if log is None:
-            raise InputError(self._left_out.pop())
+            raise InputError(self._left_out.pop()[1])
         return log
 
     def _read(self, named: tuple[str, str]) -> _Segment | str:
@@ -263,22 +283,22 @@ class Bucket(Overlay):
 
     def _segment(self, stem: str, shown: str) -> _Segment:
         status = status_of(f"{stem}{LOG}")
-        there = status.st_size
         manifest = read_manifest(f"{stem}{MANIFEST}")
-        log = stored_log(stem, there, manifest.chunking, self.key)
+        log = stored_log(stem, status.st_size, manifest.chunking, self.key)
         log = replace(log, modified=status.st_mtime_ns)
         indexes, troubles = _indexes(manifest, stem, log.unlock)
-        if there < log.needed:
-            words = f"its log is {log.needed - there} bytes too short"
-            troubles.append(f"{words}; reading up to byte {log.size}")
-        elif there > log.needed:
+        if log.missing < 0:
             troubles.append("its log has extra bytes after the last chunk")
         return _Segment(manifest, log, shown, indexes, [f"{shown}: {each}" for each in troubles])
 
-    def _put(self, segment: _Segment | str) -> str | None:
-        """Take the files of a segment; returns the path of its log."""
+    def _leave_out(self, stem: str, words: str) -> None:
+        """Remember what is wrong with the objects of a segment."""
+        self._left_out.append((stem.removeprefix(self.path).strip(os.sep), words))
+
+    def _put(self, stem: str, segment: _Segment | str) -> str | None:
+        """Take the files of a segment; returns the path of its log. stem: of its objects."""
         if isinstance(segment, str):
-            self._left_out.append(segment)
+            self._leave_out(stem, segment)
             return None
         place = segment.manifest.remote_log_segment_metadata.remote_log_segment_id
         named = place.topic_id_partition.topic_partition
@@ -288,17 +308,17 @@ class Bucket(Overlay):
         known_id, _ = self._folders.get(folder, (topic_id, above))  # maybe of a deleted topic
         if known_id != topic_id or self._is_stored(folder):  # of a broker that has newer segments
             folder = path_in(above[len(self.path) :].strip(os.sep), folder)
-        stem = PurePath(segment.log.path).stem
-        log = f"{folder}/{_base_of(stem, segment.manifest):020}{LOG}"
+        log = f"{folder}/{_base_of(PurePath(stem).name, segment.manifest):020}{LOG}"
         if log in self._logs:
             first = name_text(self._logs[log].path.removesuffix(LOG))
             words = f"{first} has the same base offset; this copy is skipped"
-            self._left_out.append(f"{segment.shown}: {words}")
+            self._leave_out(stem, f"{segment.shown}: {words}")
             return None
         self._folders.setdefault(folder, (topic_id, above))
         self._logs[log] = segment.log
         self._listing = None
-        self._left_out += segment.troubles
+        for trouble in segment.troubles:
+            self._leave_out(stem, trouble)
         of_partition = {"partition.metadata": f"version: 0\ntopic_id: {topic_id}".encode()}
         for name, data in (of_partition | segment.indexes).items():
             path = f"{folder}/{name}"
@@ -334,9 +354,13 @@ def stored_log(
             raise InputError(words)
         unlock = key.unwrapped(chunking.encryption.data_key)
     ends = list(accumulate(chunk_sizes(chunking)))
-    needed = ends[-1] if ends else 0
-    ends = [end for end in ends if end <= there]
-    return StoredLog(chunking, f"{stem}{LOG}", ends, needed, unlock, opened)
+    return StoredLog(chunking, f"{stem}{LOG}", ends, there, unlock, opened)
+
+
+def _partition_of(objects: str) -> str:
+    """The name of the partition that the objects of a segment are of; empty if theirs have none."""
+    topic, partition = stored_place(f"{objects}{LOG}")
+    return "" if topic is None else f"{topic}-{partition}"
 
 
 def _base_of(stem: str, manifest: Manifest) -> int:

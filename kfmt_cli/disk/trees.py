@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from errno import ENOENT
@@ -23,6 +23,8 @@ from kfmt_cli.errors import InputError
 
 Opener = Callable[[str], Source]
 """Opens a path; raises InputError."""
+Trouble = tuple[str, str]
+"""The path in a tree of what cannot be read, and a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ class Tree:
         return opened_on_disk(self.real(below) or "", path_in(self.path, below))
 
     def troubles(self, below: str) -> list[str]:
-        """Messages about what cannot be read in a directory."""
+        """Messages about what cannot be read at a path and below it."""
         del below
         return []
 
@@ -255,6 +257,11 @@ TREES = Trees()
 def is_at(path: str, top: str) -> bool:
     """Whether a path is `top` or below it."""
     return path.startswith(top) and path[len(top) : len(top) + 1] in ("", os.sep)
+
+
+def told_of(troubles: Iterable[Trouble], path: str) -> list[str]:
+    """The messages about what is at a path of a tree or below it."""
+    return [words for place, words in troubles if not path or is_at(place, path)]
 
 
 def status_with(size: int, modified: int) -> os.stat_result:

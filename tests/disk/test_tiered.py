@@ -279,7 +279,7 @@ def test_a_log_that_ends_too_early_is_read_up_to_there(buckets: Path) -> None:
     done = ran("dump", "plain", "--json", cwd=buckets)
     assert done.code != 0
     stem = f"plain/tiered/{TXN}/{FIRST}"
-    assert f"{stem}: its log is 22174 bytes too short; reading up to byte 8192" in done.err
+    assert f"{stem}.log: chunk 2 is missing: the object is 22174 bytes too short" in done.err
     whole = kfmt("dump", BROKER / "txn-0" / f"{0:020}.log", "--json").of("batch")
     ends = [row["position"] + 12 + row["batch_length"] for row in whole]
     ours = [row for row in done.of("batch") if row["file"] == f"plain/txn-0/{0:020}.log"]
@@ -367,3 +367,31 @@ def test_two_topics_of_one_name_are_not_mixed(plain_bucket: Path) -> None:
     assert (merged.code, "txn-0: 0–634 from plain/" in merged.out) == (0, True)
     assert f"not used: plain/txn-0: of another topic with this name, topic id {other}" in merged.err
     assert own in (plain_bucket / "merged/txn-0/partition.metadata").read_text()
+
+
+@pytest.mark.parametrize("path", ["plain/txn-0", "plain/tiered/txn-0", "plain.tar/plain/txn-0"])
+def test_what_is_wrong_with_a_partition_is_named_for_its_own_path(path: str, buckets: Path) -> None:
+    stem = buckets / "plain/tiered" / TXN / FIRST
+    log = stem.with_name(f"{stem.name}.log")
+    log.write_bytes(log.read_bytes()[:10_000])
+    stem.with_name(f"{stem.name}.indexes").unlink()
+    lost = stem.with_name(stem.name.replace(f"{0:020}", f"{357:020}"))
+    next(lost.parent.glob(f"{357:020}*.rsm-manifest")).unlink()
+    if path.startswith("plain.tar"):
+        shutil.make_archive(str(buckets / "plain"), "tar", buckets, "plain")
+        shutil.rmtree(buckets / "plain")
+    for command in ("verify-crc", "check", "cat", "stat", "dump", "txn"):
+        done = ran(command, path, cwd=buckets)
+        assert done.code == 3, command
+        assert "no manifest, skipped" in done.err
+        assert ".indexes: No such file or directory; its log is read without" in done.err
+        assert "the object is 22174 bytes too short" in done.err
+    read = ran("salvage", path, "saved", cwd=buckets)
+    assert read.code == 3
+    assert "no manifest, skipped" in read.err
+
+
+def test_a_partition_that_cannot_be_put_together_says_why(buckets: Path) -> None:
+    done = ran("check", "encrypted/txn-0", cwd=buckets)
+    assert done.code == 3
+    assert "pass --rsm-private-key FILE to read it" in done.err

@@ -130,6 +130,8 @@ def _files(source: str, skip: Callable[[str], None]) -> Iterator[tuple[Input, st
     skip: called with a message for each unreadable file or directory.
     """
     target = target_of(source)
+    for words in target.unlisted:
+        skip(words)
     if target.file is not None:
         if target.file.kind is not LOG:
             raise InputError(f"{target.file.name}: not a .log file")
@@ -137,8 +139,6 @@ def _files(source: str, skip: Callable[[str], None]) -> Iterator[tuple[Input, st
             raise InputError(f"{target.file.name}: {WHOLLY_PACKED}")
         yield target.file, Path(source).name
         return
-    for words in target.unlisted:
-        skip(words)
     for folder in target.folders:
         for name in folder.files:
             path = folder.input(name).path

@@ -133,13 +133,13 @@ class Salvage:
     def _partitions(self, source: str) -> list[SalvagedPartition]:
         """The partitions of SRC; notes other files to copy in `_carried`."""
         target = target_of(source)
+        for words in target.unlisted:
+            self.run.complain(words)
         if target.file is not None:
             if not is_segment(target.file):
                 words = "not named like a log segment (a 20-digit base offset)"
                 raise InputError(f"{target.file.name}: {words}")
             return [SalvagedPartition(PurePath(), [target.file])]
-        for words in target.unlisted:
-            self.run.complain(words)
         found = []
         taken = {folder.below for folder in target.folders}
         for folder in target.folders:
