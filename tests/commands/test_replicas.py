@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import tarfile
@@ -16,6 +17,7 @@ import pytest
 from kfmt_cli.broker.cluster.election import Elected, Stage
 from kfmt_cli.commands.replicas.orders import End, Order
 from tests.support.dead_clusters import LOG, flip
+from tests.support.failing_disk import lose
 from tests.support.samples import Done, kfmt
 from tools.kafka import SAMPLES
 
@@ -290,3 +292,32 @@ def test_the_merged_log_replaces_that_of_the_broker_that_leads(tmp_path: Path) -
     (partition,) = (row for row in done.of("replicas") if row["topic"] == "replicated")
     assert partition["isr"] == [2]
     assert step["price"].endswith("replace broker 2's directories with these, and start it first")
+
+
+def test_a_metadata_log_that_is_read_in_part_knows_no_topics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest of it may have them."""
+    disks = unpacked(DAMAGED, tmp_path)
+    whole = kfmt("replicas", *disks, "--json").of("start_order")
+    lose(disks[0] / "__cluster_metadata-0" / f"{0:020}.log", [(4096, 8192)], monkeypatch)
+    checked = kfmt("check", disks[0])
+    assert checked.code == 3
+    assert "partition-set-aside" not in checked.out
+    assert "-stray" not in checked.out
+    assert f"kfmt salvage {disks[0]} DST" in checked.out
+    done = kfmt("replicas", *disks, "--json")
+    assert done.code == 3
+    assert [row["order"] for row in done.of("start_order")] == [row["order"] for row in whole]
+    assert done.of("start_order") == whole
+
+
+def test_the_end_of_a_log_that_cannot_be_read_is_no_sign_of_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disks = unpacked(DAMAGED, tmp_path)
+    lose(disks[1] / "a-0" / f"{0:020}.log", [(0, 4096)], monkeypatch)
+    done = kfmt("replicas", *disks)
+    assert done.code == 3
+    assert "it has lost offsets" not in done.out
+    assert re.search(r"a-0 +1 +1,2,3 +100→30 ✗ +\? ", done.out)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import in_process
+from tests.support.failing_disk import lose
 from tests.support.samples import TXN, Row, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
 
@@ -84,7 +85,7 @@ def test_export_of_a_log_that_cannot_be_read_is_not_a_finding(
     code, out, err = in_process.run(words, b"", ROOT, environment())
     line = f"kfmt: {partition / name} byte 0: cannot be read: Input/output error\n"
     assert (code, err.decode()) == (3, line)
-    assert "3 segments, 458 records, 0 of these damaged, 1 not read" in out.decode()
+    assert "2 segments, 458 records, 0 of these damaged, 1 not read" in out.decode()
 
 
 def test_a_deleted_log_that_cannot_be_read_is_named(
@@ -129,27 +130,6 @@ def test_a_snapshot_that_cannot_be_read_is_not_a_damaged_one(
             done = kfmt("check", partition)
         line = f"kfmt: {partition / name} byte 0: cannot be read: Input/output error\n"
         assert (done.code, done.err) == (3, line), number
-
-
-def lose(
-    path: Path, lost: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch, why: int = errno.EIO
-) -> list[int]:
-    """Make the disk lose ranges of a file's bytes, from the first to the end; returns the positions
-    of failed reads."""
-    real, failed = os.pread, list[int]()
-
-    def pread(handle: int, length: int, position: int) -> bytes:
-        if Path(f"/proc/self/fd/{handle}").readlink() == path:
-            for first, end in lost:
-                if first <= position < end:
-                    failed.append(position)
-                    raise OSError(why, os.strerror(why))
-                if position < first:
-                    length = min(length, first - position)
-        return real(handle, length, position)
-
-    monkeypatch.setattr(os, "pread", pread)
-    return failed
 
 
 PAGE = 4096
@@ -234,24 +214,50 @@ def test_check_says_how_to_copy_what_can_be_read(
 def test_replicas_with_other_lost_pages_make_one_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each is salvaged, as `merge` says, and the copies are merged."""
-    whole = records_of(BROKER / "orders-0")
-    for name, page in (("one", 1), ("two", 4)):
-        folder = tmp_path / name / "orders-0"
-        shutil.copytree(BROKER / "orders-0", folder)
-        with monkeypatch.context() as patch:
-            lose(folder / f"{0:020}.log", [(page * PAGE, (page + 1) * PAGE)], patch)
-            done = kfmt("merge", folder.parent, "--to", tmp_path / f"not-{name}")
-            words = "orders-0: 1 log can be read in part only: salvage this replica, and merge the"
-            assert f"/{name}/{words} copy instead, to have all of it\n" in done.err
-            assert kfmt("salvage", folder.parent, tmp_path / f"of-{name}").code == 3
-    copies = (tmp_path / "of-one", tmp_path / "of-two")
-    (merged,) = kfmt("merge", *copies, "--to", tmp_path / "out", "--json").of("merge")
-    assert (merged["missing"], merged["offsets"]) == ([], [[0, 1499]])
-    merged_logs = records_of(tmp_path / "out")
-    assert {offset: row for (_, offset), row in merged_logs.items()} == {
-        offset: row for (_, offset), row in whole.items()
-    }
+    """Also of one log alone, which is then not read to its end anywhere."""
+    only = tmp_path / "only/codec-zstd-0"
+    shutil.copytree(BROKER / "codec-zstd-0", only)
+    for source in (BROKER / "orders-0", only):
+        copies = []
+        for name, page in (("one", 1), ("two", 4)):
+            folder = tmp_path / f"{source.name}-{name}" / source.name
+            shutil.copytree(source, folder)
+            lose(folder / f"{0:020}.log", [(page * PAGE, (page + 1) * PAGE)], monkeypatch)
+            copies.append(folder.parent)
+        done = kfmt("merge", *copies, "--to", tmp_path / f"out-{source.name}", "--json")
+        words = (
+            f"{source.name}: 1 log can be read in part only: the rest is merged, but not compared"
+        )
+        assert done.err.count(words) == 2
+        (merged,) = done.of("merge")
+        assert (done.code, merged["missing"]) == (3, [])
+        made = records_of(tmp_path / f"out-{source.name}")
+        whole = records_of(source)
+        assert {offset: row for (_, offset), row in made.items()} == {
+            offset: row for (_, offset), row in whole.items()
+        }
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+@pytest.mark.parametrize(
+    ("lost", "missing"),
+    [((1440, 0), [[1440, 1479]]), ((0, 0), [[0, 39]]), ((480, 1), [[500, 559]])],
+)
+def test_merge_names_what_is_lost_of_a_single_replica(
+    lost: tuple[int, int],
+    missing: list[list[int]],
+    is_compacted: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = tmp_path / "disk/orders-0"
+    shutil.copytree(BROKER / "orders-0", folder)
+    if is_compacted:
+        (folder.parent / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 1440\n")
+    base, page = lost
+    lose(folder / f"{base:020}.log", [(page * PAGE, (page + 1) * PAGE)], monkeypatch)
+    (merged,) = kfmt("merge", folder.parent, "--to", tmp_path / "out", "--json").of("merge")
+    assert merged["missing"] == missing
 
 
 def test_a_batch_whose_offset_is_lost_is_not_kept(

@@ -274,7 +274,8 @@ class Broker:
         return next((node for node in found if node is not None), None)
 
     def _image(self, after: str) -> ClusterImage | None:
-        """The topics that the broker knows, or None if its metadata log is missing."""
+        """The topics that the broker knows, or None if its metadata log is missing, or cannot be
+        read: the rest of it may name other topics."""
         end = self.metadata_ends.get(after)
         if end not in self._images:
             self._images[end] = self._read_image(end)
@@ -291,8 +292,10 @@ class Broker:
             return None
         bootstrap = f"{holder.path}/{BOOTSTRAP}"
         first = classify(bootstrap, BOOTSTRAP) if is_file(bootstrap) else None
+        n_unread = len(holder.unread)
         image = read_image(folder, holder.unread, end, first)
-        return image if folder.logs or snapshots_of(folder) else None
+        is_known = len(holder.unread) == n_unread and (folder.logs or snapshots_of(folder))
+        return image if is_known else None
 
     def _duplicates(self, after: str) -> None:
         known: dict[tuple[tuple[str, int], str], Replica] = {}

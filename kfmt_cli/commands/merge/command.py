@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 import numpy as np
 
 from kfmt_cli.broker.start.checkpoints import LEADER_EPOCHS
-from kfmt_cli.broker.start.own_files import CLEANER_OFFSETS
+from kfmt_cli.broker.start.own_files import CLEANER_OFFSETS, LOG_STARTS
 from kfmt_cli.broker.start.ranges import (
     Range,
     Ranges,
@@ -23,7 +23,7 @@ from kfmt_cli.broker.start.ranges import (
 from kfmt_cli.commands.log_settings import compacts
 from kfmt_cli.commands.replicas.branches import Branch
 from kfmt_cli.commands.replicas.command import CompareDisks, ComparedPartition, DeadCluster
-from kfmt_cli.commands.replicas.nodes import DiskReplica
+from kfmt_cli.commands.replicas.nodes import DiskReplica, Place
 from kfmt_cli.commands.run import Progress, Run
 from kfmt_cli.commands.salvage.salvaged_partition import base_of, is_swap
 from kfmt_cli.core.codecs.decompress import Limit
@@ -40,7 +40,7 @@ from kfmt_cli.render.style import count, range_words, safe
 from kfmt_cli.rows.types.cluster_rows import MERGED
 from kfmt_cli.writing.derived import epoch_checkpoint, write_missing
 from kfmt_cli.writing.output import Staging, carry, need_new, need_room, staged
-from kfmt_cli.writing.salvage.arrange import END, Arranged, arrange_replicas
+from kfmt_cli.writing.salvage.arrange import END, Arranged, HeldBatches, arrange_replicas
 from kfmt_cli.writing.salvage.holes import Gaps
 from kfmt_cli.writing.salvage.rearrange import Rearranged, write_arranged
 from kfmt_cli.writing.salvage.salvager import Salvager, Scanned
@@ -107,11 +107,11 @@ class Merge:
                     self.run.sink.note(f"not used: {safe(replica.shown)}: marked -{mark}\n")
 
     def _name_partly_read(self, partition: ComparedPartition) -> None:
-        """Name the replicas of which `salvage` reads more: it reads around lost bytes."""
+        """Name the replicas with logs that are read around lost bytes."""
         for copy in partition.copies:
             if copy.partly_read:
                 logs = count(copy.partly_read, "log")
-                words = "salvage this replica, and merge the copy instead, to have all of it"
+                words = "the rest is merged, but not compared with other replicas"
                 shown = safe(copy.file or copy.owner)
                 self.run.sink.note(f"{shown}: {logs} can be read in part only: {words}\n")
 
@@ -136,11 +136,11 @@ class Merge:
         branch = self._branch(partition)
         if branch is None:
             return False
-        limits = dict(_limits(partition.found.branches, branch))
-        best = max((each for each in branch.copies if each.segments), key=_worth)
+        limits = dict(_limits(partition.found.branches or [branch], branch))
+        best = max(filter(_has_batches, branch.copies), key=_worth)
         others = [r for r in partition.copies if r in limits and r is not best]
         others.sort(key=_worth, reverse=True)
-        start = min(replica.log_start or 0 for replica in (best, *others))
+        start = min(_known_start(each, partition.place) for each in (best, *others))
         its = (*branch.copies, *others)
         end = max(min(_known_end(each), limits.get(each, END)) for each in its)
         parts = [list(self._scans(best, _logs(best), [(start, END)], END))]
@@ -148,7 +148,8 @@ class Merge:
         wanted = gaps = without([(start, END)], (pair for log in held for pair in log.offsets))
         owed = [(start, end - 1)]
         if is_compacted := self._is_compacted(partition):  # what was cleaned stays so
-            owed = common([*best.damaged, *_around_unheld(parts[0], end)], gaps)
+            damaged = [*best.damaged, *_last_partly_read(best, held)]
+            owed = common([*damaged, *_around_unheld(parts[0], end)], gaps)
             wanted = merged([*owed, *(gap for gap in gaps if start in gap or END in gap)])
         for each in (best, *others):
             logs = [*([] if each is best else _logs(each)), *_swaps(each)]
@@ -160,6 +161,9 @@ class Merge:
         if not arranged.segments:
             self._refuse(partition, NO_BATCH)
             return False
+        if not is_compacted:
+            lasts = (part.last_offset for _, parts in arranged.segments for part in parts)
+            owed = [(start, max(end - 1, *lasts))]
         staging = self._staging
         below = PurePath(_directory_of(partition, best))
         written, _ = write_arranged(staging, str(below), Rearranged(scans, arranged), -1)
@@ -195,7 +199,10 @@ class Merge:
 
     def _branch(self, partition: ComparedPartition) -> Branch | None:
         """The branch to write; None, with a sentence, if it has to be named."""
-        branches = [b for b in partition.found.branches if any(r.segments for r in b.copies)]
+        branches = [b for b in partition.found.branches if any(map(_has_batches, b.copies))]
+        if not branches:  # of logs that can be read in part, none is compared
+            copies = [copy for copy in partition.copies if not copy.is_set_aside]
+            branches = [Branch(copies)] if any(map(_has_batches, copies)) else []
         if len(branches) == 1:
             return branches[0]
         if not branches:
@@ -318,8 +325,13 @@ def _limits(branches: Sequence[Branch], wanted: Branch) -> Iterator[tuple[DiskRe
         ends = [each.parted_at for each in (branch, wanted) if each.parted_at is not None]
         end = END if branch is wanted else min(ends, default=END)
         for replica in branch.copies:
-            if replica.segments:
+            if _has_batches(replica):
                 yield replica, end
+
+
+def _has_batches(replica: DiskReplica) -> bool:
+    """Whether a replica may have batches to merge."""
+    return bool(replica.segments or replica.partly_read)
 
 
 def _logs(replica: DiskReplica) -> list[Input]:
@@ -349,6 +361,21 @@ def _around_unheld(scans: Sequence[Scanned], end: int) -> Iterator[Range]:
         for at in np.unique(np.searchsorted(held.position, unheld)).tolist():
             low = int(held.last[at - 1]) + 1 if at else held.base_offset
             yield low, (int(held.base[at]) if at < len(held.base) else until) - 1
+
+
+def _known_start(replica: DiskReplica, place: Place) -> int:
+    """The first offset of a replica's logs, whether they can be read or not."""
+    bases = [log.base for log in _logs(replica)]
+    return max(min(bases, default=0), replica.directory.offset(LOG_STARTS, place))
+
+
+def _last_partly_read(replica: DiskReplica, held: Sequence[HeldBatches]) -> Iterator[Range]:
+    """The offsets of the last log of a replica, if it was read around lost bytes. held: the batches
+    of its logs."""
+    known = {base for base, *_ in replica.segments}
+    for last in held[-1:]:
+        if last.base_offset not in known and len(last.last):
+            yield last.base_offset, int(last.last.max())
 
 
 def _known_end(replica: DiskReplica) -> int:

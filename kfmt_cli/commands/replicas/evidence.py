@@ -43,7 +43,7 @@ def _short_leaders(
     for node in state.last_known:
         names.setdefault(node, "was the last known leader")
     for copy in copies:
-        if copy.broker_id not in names or copy.is_set_aside:
+        if copy.broker_id not in names or copy.is_set_aside or not copy.is_end_known:
             continue
         mine = copy.log_end or 0
         parted = found.parted_at(copy)
@@ -64,7 +64,7 @@ def _short_leaders(
 def _below_watermarks(state: Leadership, copies: Sequence[DiskReplica]) -> Iterator[str]:
     """A replica in the ISR ends below a high watermark, or a replica below its own."""
     for copy in copies:
-        if copy.is_set_aside:
+        if copy.is_set_aside or not copy.is_end_known:
             continue
         others = (other.high_watermark or 0 for other in copies if other is not copy)
         highest = max(others, default=0)

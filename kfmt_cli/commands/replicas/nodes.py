@@ -76,6 +76,11 @@ class DiskReplica:
         return f"broker {self.broker_id}" if self.broker_id is not None else self.file or ""
 
     @property
+    def is_end_known(self) -> bool:
+        """Whether its log ends at `log_end`, or has no batch; not if a log could not be read."""
+        return not self.partly_read and (self.log_end is not None or self.is_predicted)
+
+    @property
     def latest_epoch(self) -> int | None:
         """The leader epoch of the last batch."""
         return self.epochs[-1][0] if self.epochs else None

@@ -136,6 +136,8 @@ def _of_broker(broker: int) -> Column:
             return "set aside"
         if found.folder is None:
             return "missing"
+        if not found.is_end_known:
+            return "?"
         end = found.log_end or 0
         after = str(found.end_after)
         if found.end_after is None:
