@@ -48,8 +48,9 @@ def run() -> int:
             error.show(words)
             click.echo(hidden(words.getvalue()), err=True, nl=False)
             return error.exit_code
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        if sys.stdout is None:  # a command with rows has refused it
+            raise KfmtError("cannot write output: standard output is closed")
+        sys.stdout.flush()
         return int(result or 0)
     except OutputClosed as closed:
         return _leave_quietly(closed.exit_code)

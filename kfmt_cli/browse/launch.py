@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kfmt_cli.browse.disk_nodes import disk_of
 from kfmt_cli.browse.session import Session
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.errors import ExitCode, InputError
+from kfmt_cli.errors import ExitCode, InputError, OutputError
 
 if TYPE_CHECKING:
     from kfmt_cli.browse.screen.app import BrowserApp
@@ -42,8 +42,10 @@ def show_session(session: Session, theme: str) -> int:
     """Browse the paths of a session; the exit code."""
     from kfmt_cli.browse.screen.app import BrowserApp
 
+    if sys.stdout is None:
+        raise OutputError("cannot write output: standard output is closed")
     app = BrowserApp(session, theme=theme)
-    if sys.stdout.isatty() and sys.stdin.isatty():
+    if sys.stdout.isatty() and sys.stdin is not None and sys.stdin.isatty():
         app.run()
         return ExitCode(app.return_code or 0)
     width, height = shutil.get_terminal_size(SIZE)

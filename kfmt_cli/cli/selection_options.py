@@ -92,7 +92,7 @@ _OPTIONS = (
         "--last",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Only the last N of these records in each partition, after all other filters.",
+        help="Start at the N-th last of these records in each partition, after all other filters.",
     ),
     click.option(
         "--isolation",

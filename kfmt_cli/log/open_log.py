@@ -54,10 +54,7 @@ def open_log(file: Input, read_ahead: bool, around: Around = as_it_is) -> Iterat
     read_ahead: read ahead in another thread, for callers without other busy threads. around: gives
     a source that reads around what is lost.
     """
-    if not file.kind.holds_batches and file.kind is not UNKNOWN:
-        raise InputError(f"{file.name}: this is {file.kind.words}, not a log segment")
-    if file.kind is UNKNOWN and Path(file.path).name in OTHER_FILES:
-        raise InputError(f"{file.name}: a Kafka file without batches")
+    need_log(file)
     with closing(around(file, open_source(file.path, file.name))) as source:
         start = source.block(0, START, 1)
         if not start and source.size is not None and file.kind is UNKNOWN:
@@ -70,6 +67,14 @@ def open_log(file: Input, read_ahead: bool, around: Around = as_it_is) -> Iterat
 
             blocks = with_ends_checked(file.name, blocks)
         yield OpenLog(blocks, reader, source.size, base_offset)
+
+
+def need_log(file: Input) -> None:
+    """Raise InputError if a file is named like one of Kafka's other files."""
+    if not file.kind.holds_batches and file.kind is not UNKNOWN:
+        raise InputError(f"{file.name}: this is {file.kind.words}, not a log segment")
+    if file.kind is UNKNOWN and Path(file.path).name in OTHER_FILES:
+        raise InputError(f"{file.name}: a Kafka file without batches")
 
 
 def no_batch_found(name: str) -> str:

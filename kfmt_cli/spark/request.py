@@ -29,7 +29,7 @@ OPTIONS = {
         "NAME or NAME=VALUE"
     ),
     "producerId": "only records from this producer id",
-    "last": "only the last N of these records in each partition",
+    "last": "start at the N-th last of these records in each partition",
     "topics": "comma-separated names",
     "isolation": "read_uncommitted (the default) or read_committed",
     "maxSplitBytes": "file bytes per task (default 128 MiB)",

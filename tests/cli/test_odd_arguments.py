@@ -104,6 +104,29 @@ def test_output_is_whole_without_standard_error(words: tuple[str, ...]) -> None:
     assert (run.stdout.decode(), run.returncode) == (whole.out, whole.code)
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["--version", "check --help", "format --json-schema", "browse sample_segments", "dump nope"],
+)
+def test_no_standard_output_is_an_error(words: str) -> None:
+    command = f'"$0" -m kfmt_cli {words} >&-'
+    run = subprocess.run(
+        ["sh", "-c", command, sys.executable], cwd=ROOT, env=environment(), stderr=-1, check=False
+    )
+    assert run.stderr.decode() == "kfmt: cannot write output: standard output is closed\n"
+    assert run.returncode == 3
+
+
+def test_a_prompt_without_standard_input_is_an_error() -> None:
+    pytest.importorskip("duckdb", reason="the extra sql is not installed")
+    command = '"$0" -m kfmt_cli sql sample_segments <&-'
+    run = subprocess.run(
+        ["sh", "-c", command, sys.executable], cwd=ROOT, env=environment(), stderr=-1, check=False
+    )
+    assert run.stderr.decode().endswith("kfmt: -: standard input is closed\n")
+    assert run.returncode == 3
+
+
 def test_python_takes_one_text_and_times() -> None:
     found = kfmt_cli.check(FLIPPED, only="crc-mismatch").of("finding")
     assert {row["code"] for row in found} == {"crc-mismatch"}

@@ -80,8 +80,10 @@ class Cat:
                         read = file, end_of_whole(block, read[1])
                     self._block(file, block, wanted, findings)
                     if self.most == 0:
-                        return
+                        break
             self.run.left_out(file.name, findings)
+            if self.most == 0:
+                return
         if self.follow:
             findings = Findings(self.run.most_findings)
             for file, block in followed(partition, read, lambda: self.sleep(POLL)):

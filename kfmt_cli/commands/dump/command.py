@@ -26,7 +26,7 @@ from kfmt_cli.log.block import Block
 from kfmt_cli.log.decompress import is_heavy
 from kfmt_cli.log.open_log import OpenLog
 from kfmt_cli.log.reading import RowsPart, RowsReading
-from kfmt_cli.log.selection.select import Asked
+from kfmt_cli.log.selection.select import Asked, Selection
 from kfmt_cli.render.sinks.sink import Head, RowWriter
 from kfmt_cli.render.style import after, count, grouped, safe
 from kfmt_cli.render.write import recycle
@@ -75,21 +75,24 @@ class Dump:
         self._starts = LogStarts(run)
         self._given = paths
         every: list[Input] = []
+        has_one_heading = self.reading.records and not run.sink.mixes_types
         for target in targets(paths, run.complain, takes_pipe=not self.asked.needs_logs):
             with run.complaining():
                 files = self._listed(distinct(target.inputs(self.kinds), seen), target.path)
-                if self.asked:  # logs that were given individually may share a partition
+                # Logs that were given individually may share a partition, or a heading.
+                if self.asked or has_one_heading:
                     every += files
                 else:
                     self._files(files)
             if self.most_rows == 0:
                 break
-        # A metadata log snapshot has its own offsets.
-        logs = (
-            file for file in every if not self.asked.needs_logs or file.kind is not KRAFT_SNAPSHOT
-        )
-        for _, its in groupby(logs, key=lambda file: file.path.rpartition(os.sep)[0]):
-            self._partition(sorted(its, key=lambda file: file.base))
+        if has_one_heading:
+            decoders = {self._decoder_of(file) for file in every}
+            self._no_decoder = NOTHING if len(decoders) > 1 else None
+        if self.asked:
+            self._partitions(every)
+        elif every:
+            self._files(iter(every))
         if self._n_empty:
             run.sink.remark(
                 f"{count(self._n_empty, 'empty file')} not shown; use --all to list them"
@@ -118,10 +121,6 @@ class Dump:
         if not packs_wanted or self.most_rows is not None:
             self._each(files)
             return
-        if not self.run.sink.mixes_types and self.reading.records:
-            files = iter(every := list(files))
-            decoders = {self._decoder_of(file) for file in every}
-            self._no_decoder = NOTHING if len(decoders) > 1 else None
         first = list(islice(files, 2))
         if len(first) < 2:
             self._each(first)
@@ -168,6 +167,15 @@ class Dump:
         else:
             self._n_read += 1
 
+    def _partitions(self, files: list[Input]) -> None:
+        """Dump the selected records of partitions, and of files that are not logs."""
+        # A metadata log snapshot has its own offsets.
+        logs = (
+            file for file in files if not self.asked.needs_logs or file.kind is not KRAFT_SNAPSHOT
+        )
+        for _, its in groupby(logs, key=lambda file: file.path.rpartition(os.sep)[0]):
+            self._partition(sorted(its, key=lambda file: file.base))
+
     def _partition(self, logs: list[Input]) -> None:
         """Dump the selected records of a partition's logs."""
         with self.run.complaining():
@@ -182,7 +190,11 @@ class Dump:
                 self._file(file)
 
     def _contents(self, file: Input) -> None:
-        """Dump a file that is not a log."""
+        """Dump a file that is not a log; raises InputError."""
+        wanted = self.asked.wanted
+        if self.asked != Asked(Selection(wanted.first_offset, wanted.last_offset)):
+            words = "of the conditions, only --from-offset and --to-offset apply to it"
+            raise InputError(f"{file.name}: this is {file.kind.words}: {words}")
         contents = file.contents()
         findings = Findings(self.run.most_findings)
         for section in contents.sections:

@@ -116,7 +116,8 @@ class Export:
         by_folder = sorted(self._files, key=lambda piece: piece.folder)  # copies alternate
         for folder, its in groupby(by_folder, key=lambda piece: piece.folder):
             pieces = list(its)
-            logs = [input_of(piece) for piece in pieces]
+            # The records of a snapshot are none of a log's last ones.
+            logs = [input_of(piece) for piece in pieces if piece.kind is not KRAFT_SNAPSHOT]
             try:
                 with at_hand(request, pieces):
                     known[folder] = wanted_of(request.asked, logs, request.limit)
@@ -221,6 +222,7 @@ class Export:
             for finding in findings:
                 if finding.code in UNREAD:
                     yield InputError(finding.message.replace(path, result.file))
+                    result.is_partial, result.numbers["bytes"] = True, 0
                     continue
                 result.count(finding.code)
                 if result.findings.admits(finding):

@@ -24,8 +24,9 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.names import identity
 from kfmt_cli.disk.segment import Segment
-from kfmt_cli.disk.targets import targets
-from kfmt_cli.errors import ExitCode
+from kfmt_cli.disk.targets import GivenPath, targets
+from kfmt_cli.disk.tree import no_log
+from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.findings.finding import Findings
 from kfmt_cli.log.block import Block, part_of, runs
 from kfmt_cli.log.derived_columns import read_complete
@@ -60,9 +61,13 @@ class Find:
         found: dict[str, Segment] = {}
         for target in targets(paths, self.run.complain):
             with self.run.complaining():
-                for segment in target.in_use(self.run.sink.note).segments():
+                segments = list(target.in_use(self.run.sink.note).segments())
+                logs = [segment for segment in segments if segment.log is not None]
+                if segments and not logs:
+                    raise InputError(_without_logs(target))
+                for segment in logs:
                     found.setdefault(segment.real_path, segment)
-        logs = [segment for segment in found.values() if segment.log is not None]
+        logs = list(found.values())
         starts = LogStarts(self.run)
         read = [segment.any_file for segment in logs] if self.asked else []
         with reading(self.run, read):
@@ -106,25 +111,24 @@ class Find:
         """Search a segment and show the matches; returns their number."""
         if self.most_rows == 0:
             return 0
+        self._shown = Findings(self.run.most_findings)
         rows = islice(self._rows(segment, look), self.most_rows)
-        first = next(rows, None)
-        if first is None:
-            return 0
-        pieces = in_pieces(chain([first], rows))
-        n_found = self.run.rows(segment.own_log.name, FOUND, pieces, ("place", "places"))
-        self._n_files += 1
-        self._n_found += n_found
-        self.most_rows = None if self.most_rows is None else self.most_rows - n_found
+        n_found = 0
+        if (first := next(rows, None)) is not None:
+            pieces = in_pieces(chain([first], rows))
+            n_found = self.run.rows(segment.own_log.name, FOUND, pieces, ("place", "places"))
+            self._n_files += 1
+            self._n_found += n_found
+            self.most_rows = None if self.most_rows is None else self.most_rows - n_found
+        self.run.left_out(segment.own_log.name, self._shown)
         return n_found
 
     def _rows(
         self, segment: Segment, look: Callable[[Segment], Iterator[Cells]]
     ) -> Iterator[Cells]:
         """The matches in a segment, up to the first unreadable byte; reports its findings."""
-        self._shown = Findings(self.run.most_findings)
         with self.run.complaining():
             yield from look(segment)
-        self.run.left_out(segment.own_log.name, self._shown)
 
     # By offset and by time.
 
@@ -232,6 +236,13 @@ def _row(
         timestamp = int(rows.timestamp[row]) if rows.has_timestamp[row] else None
     place = batch.position, batch.size, base, batch.last_offset
     return (*place, offset, position, timestamp, via)
+
+
+def _without_logs(given: GivenPath) -> str:
+    """The message for a path with indexes alone."""
+    if given.file is None:
+        return no_log(given.path)
+    return f"{given.file.name}: the log of this index is missing"
 
 
 def _by_folder(logs: list[Segment]) -> dict[str, list[Segment]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -152,7 +152,7 @@ class ShowHex:
         rows = (
             cells(line, part.data, part.position, part.codec)
             for part in parts
-            for node in part.nodes
+            for node in self._judged(part.nodes)
             for line in part_lines(node)
         )
         self.run.rows(file.name, FIELD, in_pieces(rows))
@@ -162,12 +162,17 @@ class ShowHex:
         dump = Hexdump(sink.out.theme, sink.out.width, self.whole)
         for n, part in enumerate(parts):
             sink.put(("\n" if n else "") + dump.title(part.title))
-            for node in part.nodes:
+            for node in self._judged(part.nodes):
                 for line in part_lines(node):
                     for text in dump.text(line, part.data, 0 if part.codec else part.position):
                         sink.put(text)
-                if not node.is_whole:
-                    self.run.host.reached(ExitCode.FINDINGS)
+
+    def _judged(self, nodes: Iterable[Node]) -> Iterator[Node]:
+        """The same nodes; one with a fault is a finding."""
+        for node in nodes:
+            if not node.is_whole:
+                self.run.host.reached(ExitCode.FINDINGS)
+            yield node
 
 
 def _leads_to(record: Node) -> int | None:

@@ -75,6 +75,7 @@ class _Sent:
     """How far it has been acknowledged."""
     resumed_at: int
     """Where this run began."""
+    findings: Findings
     records: int = 0
     bytes: int = 0
     already_there: int = 0
@@ -309,7 +310,7 @@ class ReplayToCluster:
             by_key,
             lambda finding: self.run.tell([finding], findings),
         )
-        return _Sent(reader, at, at.next_offset)
+        return _Sent(reader, at, at.next_offset, findings)
 
     # Output.
 
@@ -328,6 +329,7 @@ class ReplayToCluster:
             "target_last_offset": at.target_offset if is_placed else None,
             "resumed_at": sent.resumed_at or None,
         }
+        self.run.left_out(source.partition.name, sent.findings)
         sink = self.run.sink
         sink.document(REPLAYED, row, [replayed_line(source.name, Fields(row), sink.out.theme)])
 

@@ -11,7 +11,7 @@ from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.opening import open_source
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.log.open_log import no_batch_found
+from kfmt_cli.log.open_log import need_log, no_batch_found
 from kfmt_cli.log.pack import is_packable, read_pack
 from kfmt_cli.log.reader import BLOCK, LogReader
 from kfmt_cli.log.selection.select import Selection
@@ -38,6 +38,7 @@ class StatWork(Work[LogTask, LogNumbers, None]):
 
     def alone(self, item: LogTask) -> LogNumbers:
         file, wanted = item
+        need_log(file)
         found, n_bytes = LogNumbers(self.shape_of(file)), 0
         with closing(open_source(file.path, file.name)) as source:
             reader = LogReader(source, file.base_offset, checked=self.deep, first_block=BLOCK)

@@ -57,7 +57,9 @@ _SELECTION = (
         multiple=True,
     ),
     click.option("--producer-id", help="Only records from this producer id.", type=int),
-    click.option("--last", help="Only the last N of these records in each partition.", type=int),
+    click.option(
+        "--last", help="Start at the N-th last of these records in each partition.", type=int
+    ),
     click.option(
         "--isolation",
         help="read_committed: skip aborted transactions, and stop at the first open one.",
