@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import BinaryIO, Protocol
 
@@ -60,22 +61,43 @@ def packed_suffix(path: str) -> str:
 
 
 def reader(file: BinaryIO, suffix: str, name: str) -> Read:
-    """A function that reads decompressed bytes, up to the end of a cut file, or to the KiB that is
+    """A function that reads decompressed bytes, up to the end of a cut file, or to the byte that is
     damaged; then it raises InputError."""
     begin, error_type = _OPENERS[suffix]()
     padding = b"\0" if suffix == ".gz" else b""  # gzip allows zeros after a member
     frame, rest = begin(), b""
+    start = end = 0  # of the frame, and of what was read
+    damage: Exception | None = None
+
+    def before_damage(length: int) -> bytes:
+        """What the last bytes that were read give, one at a time, up to the damage."""
+        file.seek(start)
+        again, left = begin(), end - length - start
+        while left and (packed := file.read(min(left, AT_ONCE))):
+            again.decompress(packed)
+            left -= len(packed)
+        found = bytearray()
+        with suppress(error_type):
+            for byte in file.read(length):
+                found += again.decompress(bytes((byte,)))
+        return bytes(found)
 
     def more(size: int) -> bytes:
-        nonlocal frame, rest
+        nonlocal frame, rest, start, end, damage
         while packed := rest or file.read(min(size, AT_ONCE)):
+            if not rest:
+                end += len(packed)
             rest = b""
             if frame.eof:
                 packed = packed.lstrip(padding)
                 if not packed:
                     continue
-                frame = begin()
-            piece = frame.decompress(packed)
+                frame, start = begin(), end - len(packed)
+            try:
+                piece = frame.decompress(packed)
+            except error_type as error:
+                damage = error
+                return before_damage(len(packed))
             rest = frame.unused_data or b""
             if piece:
                 return piece
@@ -85,7 +107,10 @@ def reader(file: BinaryIO, suffix: str, name: str) -> Read:
 
     def read(size: int) -> bytes:
         try:
-            return more(size)
+            piece = b"" if damage else more(size)
+            if damage and not piece:
+                raise damage
+            return piece
         except (OSError, EOFError, error_type) as error:
             raise InputError(f"{name}: cannot be decompressed: {error}") from error
 

@@ -90,3 +90,21 @@ def test_conditions_on_records_are_refused_for_files_without_records() -> None:
         assert done.code in (2, 3), options
         assert not done.out
     assert kfmt("dump", index, "--from-offset", "200", "--json").of("offset_index_entry")
+
+
+def test_a_key_stays_in_a_partition_that_the_cleaner_skips() -> None:
+    words: list[str | Path] = [
+        "compaction",
+        ORDERS.parent,
+        "--cleanup-policy",
+        "compact",
+        "--key",
+        "customer-1",
+    ]
+    removed = kfmt(*words, "--now", "2026-11-21", "--json").of("key")
+    assert not all(row["stays"] for row in removed)
+    skips = ["--min-cleanable-ratio", "1", "--now", "2026-11-21"]
+    rows = kfmt(*words, *skips, "--json").of("key")
+    assert {(row["stays"], row["why"]) for row in rows} == {
+        (True, "the cleaner skips this partition for now")
+    }

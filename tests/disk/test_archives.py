@@ -11,8 +11,11 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import lz4.frame
 import pytest
 import zstandard
 
@@ -299,6 +302,28 @@ def test_a_packed_file_of_which_nothing_can_be_read_is_not_an_empty_one(tmp_path
             done = ran(command, path, cwd=tmp_path)
             assert done.code == 3, (command, path)
             assert f"logs/orders-0/{240:020}.log.gz: cannot be decompressed: " in done.err
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst", ".lz4"])
+def test_a_packed_log_is_read_up_to_its_damage(suffix: str, tmp_path: Path) -> None:
+    """Also where only its own checksum is wrong, or a later frame."""
+    packers: dict[str, Callable[[bytes], bytes]] = {
+        ".gz": gzip.compress,
+        ".zst": zstandard.ZstdCompressor(write_checksum=True).compress,
+        ".lz4": partial(lz4.frame.compress, content_checksum=True),
+    }
+    data = (BROKER / "orders-0" / f"{480:020}.log").read_bytes()
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    for frames in ([data], [data[:20_000], data[20_000:]]):
+        packed = bytearray(b"".join(map(packers[suffix], frames)))
+        packed[-8 if suffix == ".gz" else -1] ^= 1
+        (folder / f"{480:020}.log{suffix}").write_bytes(packed)
+        done = ran("salvage", "orders-0", f"out-{len(frames)}", "--json", cwd=tmp_path)
+        assert done.code == 3
+        assert done.of("summary")[0]["batches_after"] == 12
+        made = tmp_path / f"out-{len(frames)}" / f"{480:020}.log"
+        assert made.read_bytes() == data
 
 
 def test_a_packed_log_opens_by_its_plain_name_alone(tmp_path: Path) -> None:

@@ -260,6 +260,35 @@ def test_merge_names_what_is_lost_of_a_single_replica(
     assert merged["missing"] == missing
 
 
+def test_deleted_logs_that_are_read_in_part_are_brought_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(shutil.copytree(BROKER / "orders-0", tmp_path / "disk/orders-0"))
+    for base in (0, 240):
+        for path in folder.glob(f"{base:020}.*"):
+            path.rename(f"{path}.deleted")
+        lose(folder / f"{base:020}.log.deleted", [(0, PAGE)], monkeypatch)
+    done = kfmt("check", folder.parent)
+    assert done.code == 3
+    step = f"kfmt salvage --deleted {folder} DST   brings back 400 deleted records"
+    assert step in done.out
+    assert kfmt("salvage", "--deleted", folder, tmp_path / "out").code == 3
+    brought = kfmt("cat", tmp_path / "out", "-f", "%o\n", "--to-offset", "479").out.split()
+    assert len(brought) == 400
+
+
+def test_the_lost_end_of_a_log_with_another_name_has_lost_offsets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    for base, other in ((0, 240), (240, 0)):
+        shutil.copy(BROKER / "orders-0" / f"{other:020}.log", folder / f"{base:020}.log")
+    lose(folder / f"{0:020}.log", [(5 * PAGE, 9 * PAGE)], monkeypatch)
+    (hole,) = kfmt("salvage", folder, tmp_path / "out", "--json").of("hole")
+    assert (hole["first_offset"], hole["last_offset"]) == (380, None)
+
+
 def test_a_batch_whose_offset_is_lost_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

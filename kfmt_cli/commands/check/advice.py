@@ -14,18 +14,21 @@ from pathlib import Path
 from kfmt_cli.broker.offsets.seek import blocks_from
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
 from kfmt_cli.broker.start.ranges import merged, size_of_ranges, without
+from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.check.checked_directory import CheckedDirectory
 from kfmt_cli.disk.given import RSM_PRIVATE_KEY
 from kfmt_cli.disk.kinds.logs import DELETED_LOG
 from kfmt_cli.disk.names import mark_of, real_path
 from kfmt_cli.disk.opening import is_on_disk
 from kfmt_cli.disk.tree import Folder
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import InputError, LostBytesError
 from kfmt_cli.findings import files as kind_codes
 from kfmt_cli.findings import partition as partition_codes
 from kfmt_cli.findings.consequences import REBUILD_ABORTS, WANT_INDEX
+from kfmt_cli.log.block import Block
 from kfmt_cli.render.start_lines import NextStep
 from kfmt_cli.render.style import count, grouped, shell_path, shell_quoted
+from kfmt_cli.writing.salvage.lost import LostParts
 
 BRING_BACK = "kfmt salvage --deleted"
 REBUILD = "kfmt rebuild-index --in-place"
@@ -119,13 +122,23 @@ def _deleted_records(folder: Folder, complain: Callable[[str], None]) -> int:
     n_records = 0
     for name in folder.files:
         if name.endswith(DELETED_LOG) and name not in folder.special:
+            log = folder.input(name)
             try:
-                for block in blocks_from(folder.input(name)):
-                    n_records += int(block.batches.records_count.sum())
+                n_records += _records_in(blocks_from(log))
+            except LostBytesError as error:
+                complain(str(error))
+                with open_checked(log, False, LostParts().around) as opened:
+                    n_records += _records_in(opened.blocks)
             except InputError as error:
                 if not error.is_gone:  # a broker removes it after a minute
                     complain(str(error))
     return n_records
+
+
+def _records_in(blocks: Iterable[Block]) -> int:
+    """The number of records in the batches that are not known to be damaged."""
+    numbers = (block.batches.records_count[block.batches.crc_valid != 0] for block in blocks)
+    return sum(int(its.sum()) for its in numbers)
 
 
 def _rescue(listed: Sequence[CheckedDirectory], helped: set[str]) -> Iterator[NextStep]:

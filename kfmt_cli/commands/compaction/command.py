@@ -11,7 +11,7 @@ from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.broker.transactions.transactions import Transactions
 from kfmt_cli.commands.compaction.cleaning import CleanerHistory, Cleaning
 from kfmt_cli.commands.compaction.compaction_key import show_key
-from kfmt_cli.commands.compaction.lines import POLICY, cleaning_lines
+from kfmt_cli.commands.compaction.lines import POLICY, SKIPPED, cleaning_lines
 from kfmt_cli.commands.each_partition import blocks_of, each_partition
 from kfmt_cli.commands.log_settings import DEFAULT, SettingsOf, with_sources
 from kfmt_cli.commands.retention.command import facts_of
@@ -79,15 +79,16 @@ class Compaction:
             self.now,
         )
         never = self._never(partition, history, settings)
+        picked = never is None and (dirty.forced or dirty.ratio > settings.min_cleanable_ratio)
         if self.key is not None:
-            n_found = show_key(self.run, partition, self.key, dirty, never, self.limit)
+            why = never or (SKIPPED if self.insists and not picked else None)
+            n_found = show_key(self.run, partition, self.key, dirty, why, self.limit)
             self._n_of_key = (self._n_of_key or 0) + n_found
             return
         cleaning = Cleaning(
             *(partition, history, dirty, settings, self.now),
             *(self.offsets, self.buffer_bytes, self.limit),
         )
-        picked = never is None and (dirty.forced or dirty.ratio > settings.min_cleanable_ratio)
         cleans = never is None and dirty.dirty_bytes > 0 and (picked or not self.insists)
         told = cleaning.clean() if cleans else cleaning.leave()
         self._show(cleaning, told, picked, never)

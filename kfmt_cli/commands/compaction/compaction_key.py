@@ -22,7 +22,7 @@ def show_key(
 ) -> int:
     """Show every record of a key in a partition; returns their number.
 
-    never: why the cleaner never cleans the partition, if so.
+    never: why the cleaner does not clean the partition, if so.
     """
     rows = _records(partition, key, limit)
     for i, row in enumerate(rows):

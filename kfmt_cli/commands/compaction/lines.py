@@ -11,6 +11,7 @@ from kfmt_cli.render.style import Theme, count, grouped, range_words, safe
 
 POLICY = "cleanup.policy"
 """Prefix of a never-cleaned reason that an option can override."""
+SKIPPED = "the cleaner skips this partition for now"
 
 
 def cleaning_lines(row: Fields, theme: Theme) -> Iterator[str]:
@@ -26,7 +27,7 @@ def cleaning_lines(row: Fields, theme: Theme) -> Iterator[str]:
     yield f"dirty up to {row.first_uncleanable_offset}; "
     yield f"beyond that, held back by {row.held_by}\n"
     dirty = row.dirty_bytes
-    will = "the cleaner skips this partition for now"
+    will = SKIPPED
     if row.picked:
         will = "the cleaner would pick this partition"
     yield (

@@ -127,8 +127,8 @@ class Salvage:
     @property
     def _is_lost(self) -> bool:
         """Whether the logs contain bytes but no undamaged batch; empty logs do not count."""
-        totals = self.run.summary.totals
-        return not totals.batches_after and totals.bytes > 0
+        summary = self.run.summary
+        return not summary.totals.batches_after and bool(summary.totals.bytes or summary.unread)
 
     def _partitions(self, source: str) -> list[SalvagedPartition]:
         """The partitions of SRC; notes other files to copy in `_carried`."""

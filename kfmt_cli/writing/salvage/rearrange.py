@@ -176,7 +176,10 @@ def _of_log(made: Rearranged, number: int) -> tuple[Salvaged, list[Hole]]:
         if part.position > at:
             holes.append(_hole(one, named, split, (at, part.position), (after, part.first_offset)))
         at, after = part.position + part.size, part.last_offset
-    end = None if until == NO_END else until
+    ends = (one.held.position + one.held.size).tolist()
+    is_cut = bool(ends) and max(ends) < one.bytes
+    # Beyond the offsets of its name, no other name tells where a log ended.
+    end = None if until == NO_END or (is_cut and after >= until) else until
     if one.bytes > at:
         holes.append(_hole(one, named, split, (at, one.bytes), (after, end)))
     done.holes = len(holes)
@@ -185,8 +188,11 @@ def _of_log(made: Rearranged, number: int) -> tuple[Salvaged, list[Hole]]:
 
 def _without_placed(hole: Hole, placed: Ranges) -> Hole:
     """A hole that misses only the offsets that no other log has."""
-    if hole.first_offset is None or hole.last_offset is None:
+    if hole.first_offset is None:
         return hole
+    if hole.last_offset is None:
+        ends = (high for low, high in placed if low <= hole.first_offset <= high)
+        return replace(hole, first_offset=next(ends, hole.first_offset - 1) + 1)
     lost = without([(hole.first_offset, hole.last_offset)], placed)
     first, last = (lost[0][0], lost[-1][1]) if lost else (None, None)
     return replace(hole, first_offset=first, last_offset=last)
