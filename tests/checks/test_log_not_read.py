@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import kfmt_cli
 from kfmt_cli.core import parallel
 from kfmt_cli.sharing import processes
 from tests.support.samples import ORDERS, kfmt
@@ -82,3 +83,9 @@ def test_a_partition_of_which_no_log_is_read_to_its_end_has_a_next_step(tmp_path
     assert done.code == 3
     assert f"kfmt salvage {log.parent} DST   copies every undamaged batch to DST" in done.out
     assert "1 directory, 0 segments, 0 records, 0 of these damaged, 1 not read" in done.out
+
+
+def test_python_names_a_log_that_is_read_in_part_once(partly_read: Path) -> None:
+    rows = kfmt_cli.read_records(partly_read)
+    assert sum(len(columns["offset"]) for columns in rows.columns()) == 1460
+    assert len(rows.unread) == 1

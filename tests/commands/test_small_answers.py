@@ -108,3 +108,7 @@ def test_a_key_stays_in_a_partition_that_the_cleaner_skips() -> None:
     assert {(row["stays"], row["why"]) for row in rows} == {
         (True, "the cleaner skips this partition for now")
     }
+
+
+def test_an_empty_format_writes_nothing_for_a_record() -> None:
+    assert kfmt("cat", ORDERS, "-f", "").out == ""

@@ -92,6 +92,6 @@ def cat(
             "--isolation read_committed"
         )
     run = common.run()
-    write = kcat_json if json_ else writer(form or PLAIN, os.fsencode(null))
+    write = kcat_json if json_ else writer(PLAIN if form is None else form, os.fsencode(null))
     task = Cat(run, write, asked, *payloads.readers, follow, limit, common.limit)
     task.paths(paths)

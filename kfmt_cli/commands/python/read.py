@@ -177,7 +177,7 @@ class LogRows:
         self.findings.clear()
         self.unread.clear()
         n_read = 0
-        for file in _logs(self._paths, self.unread):
+        for file in _logs(self._paths, self._note):
             with self._noting():
                 yield from ((file, rows) for rows in self._rows_of(file))
                 n_read += 1
@@ -185,7 +185,12 @@ class LogRows:
             raise InputError(self.unread[0])
 
     def _noting(self) -> Caught:
-        return Caught(lambda error: self.unread.append(str(error)))
+        return Caught(lambda error: self._note(str(error)))
+
+    def _note(self, words: str) -> None:
+        """Add a message, once."""
+        if words not in self.unread:
+            self.unread.append(words)
 
     def _rows_of(self, file: Input) -> Iterator[Rows]:
         topic = self._topic or topic_of(file)
@@ -208,12 +213,13 @@ def _counted(rows: Rows) -> Section:
     return rows.outer if rows.inner is None else rows.inner
 
 
-def _logs(paths: tuple[str, ...], unread: list[str]) -> Iterator[Input]:
+def _logs(paths: tuple[str, ...], note: Callable[[str], None]) -> Iterator[Input]:
     """The distinct logs under some paths; KRaft snapshots only if their own path is given. Raises
-    InputError for an unusable path."""
+    InputError for an unusable path. note: receives messages about what cannot be listed."""
     seen: set[str] = set()
     for target in without_doubles(map(_target, paths)):
-        unread += target.unlisted
+        for words in target.unlisted:
+            note(words)
         yield from distinct(target.in_use(lambda _: None).inputs(frozenset({LOG})), seen)
 
 
