@@ -51,6 +51,8 @@ class DiskReplica:
     topic_id: str | None = None
     log_start: int | None = None
     log_end: int | None = None
+    is_end_known: bool = True
+    """Whether its last log could be read."""
     start_after: int | None = 0
     """Log start offset after the next start."""
     end_after: int | None = 0
@@ -74,11 +76,6 @@ class DiskReplica:
     def owner(self) -> str:
         """Its broker, or its directory if that is not known to be a broker's."""
         return f"broker {self.broker_id}" if self.broker_id is not None else self.file or ""
-
-    @property
-    def is_end_known(self) -> bool:
-        """Whether its log ends at `log_end`, or has no batch; not if a log could not be read."""
-        return not self.partly_read and (self.log_end is not None or self.is_predicted)
 
     @property
     def latest_epoch(self) -> int | None:
@@ -235,6 +232,8 @@ def _copy(
             if not copy.epochs or copy.epochs[-1][0] != epoch:
                 copy.epochs.append((epoch, offset))
     ends = [end for _, end in report.extents.values()]
+    for last in replica.folder.logs[-1:]:
+        copy.is_end_known = any(log.base == last.base for log in report.prints)
     checkpoint = directory.offset(LOG_STARTS, place)
     if ends:
         copy.log_start = max(checkpoint, min(report.extents))

@@ -88,6 +88,7 @@ class Salvage:
     _n_others: int = 0
     _n_deleted: int = 0
     _n_missing: int = 0
+    _has_unread_logs: bool = False
     _with_holes: set[str] = field(default_factory=set)
     """Partitions with dropped data."""
     _held: list[tuple[dict[str, object], str]] = field(default_factory=list)
@@ -127,8 +128,8 @@ class Salvage:
     @property
     def _is_lost(self) -> bool:
         """Whether the logs contain bytes but no undamaged batch; empty logs do not count."""
-        summary = self.run.summary
-        return not summary.totals.batches_after and bool(summary.totals.bytes or summary.unread)
+        totals = self.run.summary.totals
+        return not totals.batches_after and (totals.bytes > 0 or self._has_unread_logs)
 
     def _partitions(self, source: str) -> list[SalvagedPartition]:
         """The partitions of SRC; notes other files to copy in `_carried`."""
@@ -239,9 +240,11 @@ class Salvage:
     def _partition(self, partition: SalvagedPartition) -> None:
         """Write the logs of a partition, then the files derived from them."""
         extents: Extents = {}
-        for file in (*partition.logs, *partition.more):
+        logs = (*partition.logs, *partition.more)
+        for file in logs:
             with self.run.complaining():
                 extents[file.path] = extent_of(file, self.limit, self._lost)
+        self._has_unread_logs |= len(extents) < len(logs)
         for other in partition.more:
             if other.path in extents and extents[other.path] is None:
                 self._leave_behind(other)
@@ -251,7 +254,7 @@ class Salvage:
             written = self._rearranged(partition, extents)
         if not written:
             return
-        gaps = Gaps(min(base_of(file) or 0 for file in (*partition.logs, *partition.more)) - 1)
+        gaps = Gaps(min(base_of(file) or 0 for file in logs) - 1)
         write_missing(self._staging, partition.below, written, self.interval, gaps)
         self._tell_gaps(partition, gaps.found)
         self._open_transactions(str(partition.below))
