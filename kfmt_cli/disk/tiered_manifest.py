@@ -18,7 +18,7 @@ MOST_TOPIC = 249  # characters
 MOST_MANIFEST = 16 << 20
 MOST_CHUNK = 1 << 30
 MOST_CHUNKS = 1 << 20
-MOST_LOG = 1 << 40
+MOST_LOG = (1 << 31) - 1  # Kafka keeps the size of a segment in an int
 
 
 class _Struct(msgspec.Struct, rename="camel"):

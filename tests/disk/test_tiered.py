@@ -27,7 +27,7 @@ from kfmt_cli.disk.tiered import Bucket
 from kfmt_cli.disk.tiered_keys import PrivateKey
 from kfmt_cli.disk.tree import size_of, walk
 from kfmt_cli.disk.trees import TREES, Tree, path_in
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import InputError, LostBytesError
 from tests.support.samples import kfmt
 from tests.support.tiered import BROKER, FIRST, KEPT, KEY, TXN, flip, ran
 from tools.kafka import SAMPLES
@@ -268,8 +268,28 @@ def test_no_manifest_breaks_it(tmp_path_factory: Any, data: st.DataObject) -> No
     assert len(logs) + len(bucket.troubles("")) >= 2
     for log in logs:
         source = bucket.opened(log)
+        size = source.size or 0
         with suppress(InputError):
-            assert source.size == len(source.block(0, source.size or 0, 1)) < 1 << 20
+            found = len(source.block(0, size, 1))
+            assert found < 1 << 20
+            if found < size:
+                with pytest.raises(LostBytesError):
+                    source.block(found, size - found, 1)
+
+
+@pytest.mark.parametrize("size", [40_000, (1 << 31) - 1, 1 << 31])
+def test_a_manifest_that_states_more_than_there_is(size: int, buckets: Path) -> None:
+    """What is there is read; no more than a segment can have is looked for."""
+    stem = buckets / "plain/tiered" / TXN / f"{FIRST}.x"
+    chunk = max(4096, -(-size // 4) // 4096 * 4096)
+    _told("chunkIndex", "originalFileSize", value=size)(stem)
+    if chunk > 4096:
+        for name in ("originalChunkSize", "transformedChunkSize"):
+            _told("chunkIndex", name, value=chunk)(stem)
+    done = ran("salvage", "plain/txn-0", "out", cwd=buckets)
+    assert done.code == 3
+    words = f"-byte chunks of {size} bytes" if size >> 31 else "is missing: the object is "
+    assert words in done.err
 
 
 def test_a_log_that_ends_too_early_is_read_up_to_there(buckets: Path) -> None:
