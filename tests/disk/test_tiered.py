@@ -304,6 +304,10 @@ def test_a_log_that_ends_too_early_is_read_up_to_there(buckets: Path) -> None:
     ends = [row["position"] + 12 + row["batch_length"] for row in whole]
     ours = [row for row in done.of("batch") if row["file"] == f"plain/txn-0/{0:020}.log"]
     assert len(ours) == sum(end <= 8192 for end in ends) > 5
+    pytest.importorskip("pyarrow")
+    lake = ran("export", "plain", "--to", "lake", cwd=buckets)  # reads it as Spark's tasks do
+    assert lake.code == 3
+    assert f"{FIRST}.log: chunk 2 is missing: the object is 22174 bytes too short" in lake.err
 
 
 def test_a_chunk_that_is_damaged_is_named_with_its_byte(buckets: Path) -> None:
