@@ -165,6 +165,8 @@ class Bucket(Overlay):
     """Whether nothing else is to be read there."""
     _left_out: list[Trouble] = field(default_factory=list)
     """What is wrong with objects that are unreadable or incomplete."""
+    _unread_folders: dict[str, str] = field(default_factory=dict)
+    """The directory of the objects of a partition of which some are left out, by its name."""
     _logs: dict[str, StoredLog] = field(default_factory=dict)
     _files: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     """The bytes of the other files, and their times."""
@@ -237,11 +239,12 @@ class Bucket(Overlay):
         """The path of the objects that a log or a partition has been put together from, or would
         have been if they could be read."""
         if below in self._logs or below in self._folders:
-            return self.identity(below).removeprefix(self.path).strip(os.sep).removesuffix(LOG)
-        for objects, _ in self._left_out:
-            if _partition_of(objects) == below:
-                return objects.rpartition(os.sep)[0]
-        return below
+            return self._below(self.identity(below).removesuffix(LOG))
+        return self._unread_folders.get(below, below)
+
+    def _below(self, path: str) -> str:
+        """The path of an object in this tree."""
+        return path.removeprefix(self.path).strip(os.sep)
 
     def take(self, folder: Folder) -> None:
         """Put together every segment in a directory, in order."""
@@ -293,7 +296,11 @@ class Bucket(Overlay):
 
     def _leave_out(self, stem: str, words: str) -> None:
         """Remember what is wrong with the objects of a segment."""
-        self._left_out.append((stem.removeprefix(self.path).strip(os.sep), words))
+        self._left_out.append((self._below(stem), words))
+        topic, partition = stored_place(f"{stem}{LOG}")
+        if topic is not None:
+            above = self._below(stem.rpartition(os.sep)[0])
+            self._unread_folders.setdefault(f"{topic}-{partition}", above)
 
     def _put(self, stem: str, segment: _Segment | str) -> str | None:
         """Take the files of a segment; returns the path of its log. stem: of its objects."""
@@ -307,7 +314,7 @@ class Bucket(Overlay):
         above = segment.log.path.rpartition(os.sep)[0]
         known_id, _ = self._folders.get(folder, (topic_id, above))  # maybe of a deleted topic
         if known_id != topic_id or self._is_stored(folder):  # of a broker that has newer segments
-            folder = path_in(above[len(self.path) :].strip(os.sep), folder)
+            folder = path_in(self._below(above), folder)
         log = f"{folder}/{_base_of(PurePath(stem).name, segment.manifest):020}{LOG}"
         if log in self._logs:
             first = name_text(self._logs[log].path.removesuffix(LOG))
@@ -355,12 +362,6 @@ def stored_log(
         unlock = key.unwrapped(chunking.encryption.data_key)
     ends = list(accumulate(chunk_sizes(chunking)))
     return StoredLog(chunking, f"{stem}{LOG}", ends, there, unlock, opened)
-
-
-def _partition_of(objects: str) -> str:
-    """The name of the partition that the objects of a segment are of; empty if theirs have none."""
-    topic, partition = stored_place(f"{objects}{LOG}")
-    return "" if topic is None else f"{topic}-{partition}"
 
 
 def _base_of(stem: str, manifest: Manifest) -> int:

@@ -419,3 +419,16 @@ def test_a_partition_that_cannot_be_put_together_says_why(buckets: Path) -> None
     done = ran("check", "encrypted/txn-0", cwd=buckets)
     assert done.code == 3
     assert "pass --rsm-private-key FILE to read it" in done.err
+
+
+def test_objects_with_names_of_their_own_hide_no_others(buckets: Path) -> None:
+    """A directory that does not name its partition, next to one that does."""
+    shutil.copytree(buckets / "plain/tiered" / TXN, buckets / "plain/tiered/aaa/x")
+    for stem in (buckets / "plain/tiered/aaa/x", buckets / "plain/tiered" / TXN):
+        (stem / f"{FIRST}.indexes").unlink()
+    for name in (buckets / "plain/tiered/aaa/x").glob(f"{357:020}*"):
+        name.unlink()
+    done = ran("verify-crc", "plain", cwd=buckets)
+    assert done.code == 3
+    for above in ("aaa/x", TXN):
+        assert f"plain/tiered/{above}/{FIRST}: " in done.err
