@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from kfmt_cli.errors import ExitCode, KfmtError, OutputClosed
+from kfmt_cli.errors import NO_OUTPUT, ExitCode, KfmtError, OutputClosed
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def run() -> int:
             click.echo(hidden(words.getvalue()), err=True, nl=False)
             return error.exit_code
         if sys.stdout is None:  # a command with rows has refused it
-            raise KfmtError("cannot write output: standard output is closed")
+            raise KfmtError(NO_OUTPUT)
         sys.stdout.flush()
         return int(result or 0)
     except OutputClosed as closed:

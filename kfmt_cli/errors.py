@@ -35,6 +35,10 @@ class KfmtError(Exception):
     exit_code = ExitCode.UNREADABLE
 
 
+NO_INPUT = "-: standard input is closed"
+NO_OUTPUT = "cannot write output: standard output is closed"
+
+
 class UsageError(KfmtError):
     """The command was called wrongly."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kfmt_cli.browse.disk_nodes import disk_of
 from kfmt_cli.browse.session import Session
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.errors import ExitCode, InputError, OutputError
+from kfmt_cli.errors import NO_OUTPUT, ExitCode, InputError, OutputError
 
 if TYPE_CHECKING:
     from kfmt_cli.browse.screen.app import BrowserApp
@@ -43,7 +43,7 @@ def show_session(session: Session, theme: str) -> int:
     from kfmt_cli.browse.screen.app import BrowserApp
 
     if sys.stdout is None:
-        raise OutputError("cannot write output: standard output is closed")
+        raise OutputError(NO_OUTPUT)
     app = BrowserApp(session, theme=theme)
     if sys.stdout.isatty() and sys.stdin is not None and sys.stdin.isatty():
         app.run()

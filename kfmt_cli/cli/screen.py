@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from kfmt_cli.core.native.compiled import interpreted, stale
-from kfmt_cli.errors import ExitCode, OutputClosed, OutputError
+from kfmt_cli.errors import NO_OUTPUT, ExitCode, OutputClosed, OutputError
 from kfmt_cli.render.style import COLOUR, PLAIN, Theme
 
 PATIENCE = 1.0  # seconds of work before a progress bar appears
@@ -34,7 +34,7 @@ class Screen:
         self._goes_on = goes_on
         self.exit_code = ExitCode.CLEAN
         if sys.stdout is None:
-            raise OutputError("cannot write output: standard output is closed")
+            raise OutputError(NO_OUTPUT)
         self.out_is_terminal = sys.stdout.isatty()
         self.err_is_terminal = sys.stderr.isatty()
         self.theme = self._theme(color, self.out_is_terminal)

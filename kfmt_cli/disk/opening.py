@@ -22,7 +22,7 @@ from kfmt_cli.core.source import (
 )
 from kfmt_cli.core.urls import is_local, local, name_text
 from kfmt_cli.disk.trees import TREES, Tree
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import NO_INPUT, InputError
 
 PATIENCE_MS = 2000  # for the first byte of a named pipe
 
@@ -147,7 +147,7 @@ def open_source(path: str, name: str | None = None) -> Source:
     """Open the file at a path or a URL, or standard input for `-`; raises InputError."""
     if path == PIPE:
         if sys.stdin is None:
-            raise InputError("-: standard input is closed")
+            raise InputError(NO_INPUT)
         return StreamSource(name or PIPE, partial(os.read, sys.stdin.fileno()))
     path, name = local(path), name or path
     source = opened_elsewhere(path)

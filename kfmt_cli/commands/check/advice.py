@@ -21,7 +21,7 @@ from kfmt_cli.disk.kinds.logs import DELETED_LOG
 from kfmt_cli.disk.names import mark_of, real_path
 from kfmt_cli.disk.opening import is_on_disk
 from kfmt_cli.disk.tree import Folder
-from kfmt_cli.errors import InputError, LostBytesError
+from kfmt_cli.errors import Caught, InputError, LostBytesError
 from kfmt_cli.findings import files as kind_codes
 from kfmt_cli.findings import partition as partition_codes
 from kfmt_cli.findings.consequences import REBUILD_ABORTS, WANT_INDEX
@@ -119,19 +119,22 @@ def _deleted_in(
 
 def _deleted_records(folder: Folder, complain: Callable[[str], None]) -> int:
     """The number of records in a directory's deleted logs, by their batch headers."""
+
+    def unread(error: InputError) -> None:
+        if not error.is_gone:  # a broker removes it after a minute
+            complain(str(error))
+
     n_records = 0
     for name in folder.files:
         if name.endswith(DELETED_LOG) and name not in folder.special:
             log = folder.input(name)
-            try:
-                n_records += _records_in(blocks_from(log))
-            except LostBytesError as error:
-                complain(str(error))
-                with open_checked(log, False, LostParts().around) as opened:
-                    n_records += _records_in(opened.blocks)
-            except InputError as error:
-                if not error.is_gone:  # a broker removes it after a minute
+            with Caught(unread):
+                try:
+                    n_records += _records_in(blocks_from(log))
+                except LostBytesError as error:
                     complain(str(error))
+                    with open_checked(log, False, LostParts().around) as opened:
+                        n_records += _records_in(opened.blocks)
     return n_records
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from kfmt_cli.errors import InputError, KfmtError, OutputClosed
+from kfmt_cli.errors import NO_INPUT, InputError, KfmtError, OutputClosed
 from kfmt_cli.render.style import safe
 from kfmt_cli.rows.table_types import TABLES
 
@@ -37,7 +37,7 @@ class Prompt:
         """Answer each statement. A mistake ends a session without a terminal: raises UsageError,
         InputError."""
         if sys.stdin is None:
-            raise InputError("-: standard input is closed")
+            raise InputError(NO_INPUT)
         if self.is_terminal:
             with suppress(ImportError):
                 import readline  # noqa: F401 (input uses it)

@@ -176,8 +176,8 @@ def _of_log(made: Rearranged, number: int) -> tuple[Salvaged, list[Hole]]:
         if part.position > at:
             holes.append(_hole(one, named, split, (at, part.position), (after, part.first_offset)))
         at, after = part.position + part.size, part.last_offset
-    ends = (one.held.position + one.held.size).tolist()
-    is_cut = bool(ends) and max(ends) < one.bytes
+    ends = one.held.position + one.held.size
+    is_cut = len(ends) > 0 and int(ends.max()) < one.bytes
     # Beyond the offsets of its name, no other name tells where a log ended.
     end = None if until == NO_END or (is_cut and after >= until) else until
     if one.bytes > at:
